@@ -1,0 +1,5 @@
+//go:build !debug
+
+package slab
+
+const debug = false
