@@ -118,23 +118,19 @@ func (s *Slab[T]) Cap() int { return max(0, s.made*ChunkItems-1) } // index 0 is
 // Items handed out meanwhile may or may not be seen.
 func (s *Slab[T]) Live(from uint32, budget int, f func(i uint32)) (next uint32) {
 	from = max(from, 1) // index 0 is marked used and is no item
-	j := from & chunkMask
-	for c := int(from >> chunkShift); c < len(s.heads); c++ {
-		for {
-			if budget <= 0 {
-				return uint32(c<<chunkShift) | j
-			}
-			budget--
-			k, ok := s.heads[c].after(j)
-			if !ok {
-				break
-			}
-			f(uint32(c<<chunkShift) | k)
-			if j = k + 1; j == ChunkItems {
-				break
-			}
+	c, j := int(from>>chunkShift), from&chunkMask
+	for ; c < len(s.heads); budget-- { // f may free, and so shorten heads
+		if budget <= 0 {
+			return uint32(c<<chunkShift) | j
 		}
-		j = 0
+		k, ok := s.heads[c].after(j)
+		if ok {
+			f(uint32(c<<chunkShift) | k)
+			j = k + 1
+		}
+		if !ok || j == ChunkItems {
+			c, j = c+1, 0
+		}
 	}
 	return 0
 }
