@@ -74,8 +74,8 @@ func TestModel(t *testing.T) {
 
 // walk goes once over the slab in steps of budget and checks each item seen.
 func walk(t *rapid.T, s *Slab[item], model map[uint32]uint64, budget int) (seen int) {
-	last := uint32(0)
-	for from := uint32(1); from != 0; {
+	last, from := uint32(0), uint32(0)
+	for {
 		calls := 0
 		from = s.Live(from, budget, func(i uint32) {
 			if calls++; calls > budget || i <= last {
@@ -86,9 +86,10 @@ func walk(t *rapid.T, s *Slab[item], model map[uint32]uint64, budget int) (seen 
 				t.Fatalf("item %d holds %d and %d, want %d", i, x.tag, x.rest[6], model[i])
 			}
 		})
-		seen += calls
+		if seen += calls; from == 0 {
+			return seen
+		}
 	}
-	return seen
 }
 
 // checkShape checks what the fields of a slab promise of each other.
@@ -137,6 +138,29 @@ func TestBurstIsGivenBack(t *testing.T) {
 		}
 		if s.Cap() != start || len(s.chunks) != 1 || cap(s.chunks) > 16 || s.chunks[0] == nil {
 			t.Fatalf("after a burst: Cap %d, want %d; %d places of %d", s.Cap(), start, len(s.chunks), cap(s.chunks))
+		}
+	}
+}
+
+// An item that stays at the top must not make the slab climb past it.
+func TestHolesAreFilled(t *testing.T) {
+	var s Slab[item]
+	var all []uint32
+	for range 4*ChunkItems - 1 { // index 0 is no item
+		all = append(all, s.Alloc())
+	}
+	top := all[len(all)-1]
+	for range 3 {
+		for _, i := range all[:len(all)-1] {
+			s.Free(i)
+		}
+		if s.Cap() != 2*ChunkItems-1 {
+			t.Fatalf("Cap = %d for one item at the top", s.Cap())
+		}
+		for range len(all) - 1 {
+			if i := s.Alloc(); i >= top {
+				t.Fatalf("Alloc climbed to %d past %d with room below", i, top)
+			}
 		}
 	}
 }
