@@ -1,0 +1,35 @@
+// Package shard is the pure heart of the server: which token holds which key,
+// who waits for it, and when either ends.
+//
+// A shard owns the keys that hash to it: their leases, their queues and the
+// timers of both. Commands come in with the instant they happen at (Acquire,
+// Release, Leave, Advance), and what they decide for others than the caller
+// goes out as events. A shard never reads a clock, starts no goroutine, takes
+// no lock, logs nothing and knows no socket and no frame. It belongs to one
+// goroutine; only the Budgets are shared between shards, by atomics. Package
+// loop calls it, one shard a loop.
+//
+// The life of a key (§3, §4, §10). There is an entry exactly while a token
+// holds the key or held it and nobody has noticed yet that the lease ended:
+//
+//	            Acquire: keys admission, token
+//	   FREE ───────────────────────────────────────▶ HELD, no queue
+//	    ▲                                            │  ▲      │
+//	    │  Release; or its lease ended and           │  │      │ Acquire, wait ≥ 1: parked,
+//	    │  a command or the sweep noticed            │  │      │ the lease's timer is armed
+//	    ├────────────────────────────────────────────┘  │      ▼
+//	    │                          last waiter timed    │  HELD, queue ◀─┐
+//	    │                          out, left or was     │      │   │     │ more waiters; hand-over
+//	    │                          granted: timer off   └──────┘   └─────┘ with some left: timer
+//	    │                                                      │           for the new lease
+//	    └──────────────────────────────────────────────────────┘
+//	         Release or expiry and every waiter's wait has ended too
+//
+// Timers may fire a tick late, so each command compares deadlines with its own
+// instant: a lease whose deadline is not after now has ended, and a waiter
+// whose deadline is not after now gets TimedOut and never the key.
+//
+// Where to read on: acquire.go and release.go are the two commands that
+// matter, queue.go parks, hands over and removes waiters, table.go finds
+// entries by key, sweep.go is what time alone does.
+package shard
