@@ -2,7 +2,6 @@ package codec
 
 import (
 	"bytes"
-	"encoding/binary"
 	"math/bits"
 	"unicode/utf8"
 )
@@ -11,39 +10,35 @@ import (
 // with no space and no '\n'. Every other byte is allowed, '\r', NUL and tab
 // too. It does not allocate.
 func CheckKey[K ~string | ~[]byte](key K) bool {
-	return len(key) >= 1 && len(key) <= MaxKey && legalText([]byte(key))
+	if len(key) == 0 || len(key) > MaxKey {
+		return false
+	}
+	text := []byte(key)
+	return cleanText(text[plainPrefix(text):])
 }
 
-func legalText(text []byte) bool {
-	i := plainPrefix(text)
-	rest := text[i:]
-	return len(rest) == 0 || bytes.IndexByte(rest, '\n') < 0 && cleanText(rest)
-}
-
-// scanText finds the '\n' that ends the text at the front of b. It returns the
-// text's length, or -1 when b holds no '\n', and whether that text is free of
-// spaces and valid UTF-8 (§2). The length is not judged.
-//
-// A text of plain bytes, which nearly every key is, costs one pass.
-func scanText(b []byte) (length int, clean bool) {
-	i := plainPrefix(b)
-	if i == len(b) {
-		return -1, false
-	}
-	if b[i] == '\n' {
-		return i, true
-	}
-	n := bytes.IndexByte(b[i:], '\n')
+// scanRest finds the '\n' that ends the text at the front of b, of which the
+// first plain bytes have been judged. It returns the text's length, or -1 when
+// b holds no '\n', and whether that text is free of spaces and valid UTF-8 (§2).
+func scanRest(b []byte, plain int) (length int, clean bool) {
+	rest := b[plain:]
+	n := bytes.IndexByte(rest, '\n')
 	if n < 0 {
 		return -1, false
 	}
-	return i + n, cleanText(b[i : i+n])
+	return plain + n, cleanText(rest[:n])
 }
 
-// cleanText judges a text that holds no '\n', or the rest of one behind plain
-// bytes.
+// cleanText reports whether text, which may lack plain bytes from its front,
+// is valid UTF-8 without space or '\n'. It only reads text, in a way that the
+// compiler can see: CheckKey's strings are not copied.
 func cleanText(text []byte) bool {
-	return bytes.IndexByte(text, ' ') < 0 && utf8.Valid(text)
+	for _, c := range text {
+		if c == ' ' || c == '\n' {
+			return false
+		}
+	}
+	return utf8.Valid(text)
 }
 
 // plainPrefix returns how many bytes at the front of b are plain: printable
@@ -61,8 +56,9 @@ func plainPrefix(b []byte) int {
 		top    = each * 0x80
 	)
 	i := 0
-	for ; len(b)-i >= 8; i += 8 {
-		word := binary.LittleEndian.Uint64(b[i:])
+	for ; i < len(b)-7; i += 8 { // one load, and no bounds check in this form
+		word := uint64(b[i]) | uint64(b[i+1])<<8 | uint64(b[i+2])<<16 | uint64(b[i+3])<<24 |
+			uint64(b[i+4])<<32 | uint64(b[i+5])<<40 | uint64(b[i+6])<<48 | uint64(b[i+7])<<56
 		if marks := (word - lowest | word) & top; marks != 0 {
 			return i + bits.TrailingZeros64(marks)/8
 		}

@@ -2,9 +2,9 @@ package codec
 
 // Limits of the wire, in bytes unless a name says otherwise.
 const (
-	MaxFrame = 192 // longest frame without its '\n' (§1.2); at MaxFrame+1 bytes without one it is line_too_long
-	MaxKey   = 128 // longest key (§2); the shortest is 1 byte
-	MaxText  = MaxFrame - 1
+	MaxFrame = 192          // longest frame without its '\n' (§1.2); at MaxFrame+1 bytes without one it is line_too_long
+	MaxKey   = 128          // longest key (§2); the shortest is 1 byte
+	MaxText  = MaxFrame - 1 // longest text of M, L and E
 
 	MinLease = 1   // shortest lease, in seconds (§2)
 	MaxLease = 250 // longest lease, in seconds (§2); 251..255 are kept free and refused

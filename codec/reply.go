@@ -47,7 +47,11 @@ func ParseReply(b []byte, r *Reply) (n int, err error) {
 	if len(b) <= head {
 		return 0, nil
 	}
-	length, clean := scanText(b[head:min(len(b), MaxFrame+1)])
+	text := b[head:min(len(b), MaxFrame+1)]
+	length, clean := plainPrefix(text), true
+	if length == len(text) || text[length] != '\n' {
+		length, clean = scanRest(text, length)
+	}
 	if length < 0 {
 		if len(b) > MaxFrame {
 			return 0, ErrReplyTooLong

@@ -7,10 +7,10 @@ import (
 // Request is one frame from a client (§1).
 type Request struct {
 	Op    Op
-	Wait  uint8  // seconds; acquire only
-	Lease uint8  // seconds, MinLease..MaxLease; acquire only
-	ID    uint64 // acquire: the owner; release: the token
-	Key   []byte // aliases the input that was parsed
+	Wait  uint8  // acquire: seconds, 0 never queues; otherwise 0
+	Lease uint8  // acquire: seconds, MinLease..MaxLease; otherwise 0
+	ID    uint64 // acquire: the owner; release: the token; otherwise 0
+	Key   []byte // aliases the input that was parsed; nil for a keep-alive
 }
 
 // ParseRequest reads the frame at the front of b, the bytes of a connection
@@ -42,7 +42,7 @@ func ParseRequest(b []byte, r *Request) (n int, reason Reason) {
 		if len(b) <= releaseHead {
 			return 0, ReasonNone
 		}
-		r.Wait, r.Lease, r.ID = 0, MinLease, binary.BigEndian.Uint64(b[1:])
+		r.Wait, r.Lease, r.ID = 0, 0, binary.BigEndian.Uint64(b[1:])
 		head = releaseHead
 	case OpKeepAlive:
 		*r = Request{Op: OpKeepAlive}
@@ -50,17 +50,21 @@ func ParseRequest(b []byte, r *Request) (n int, reason Reason) {
 	default:
 		return 0, ReasonBadOp
 	}
-	length, clean := scanText(b[head:min(len(b), MaxFrame+1)])
+	text := b[head:min(len(b), MaxFrame+1)]
+	length, clean := plainPrefix(text), true
+	if length == len(text) || text[length] != '\n' {
+		length, clean = scanRest(text, length)
+	}
 	if length < 0 {
 		if len(b) > MaxFrame {
 			return 0, ReasonLineTooLong
 		}
 		return 0, ReasonNone
 	}
-	if r.Lease-MinLease > MaxLease-MinLease {
+	if head == acquireHead && (r.Lease < MinLease || r.Lease > MaxLease) {
 		return 0, ReasonBadLease
 	}
-	if length-1 >= MaxKey || length == 0 || !clean {
+	if length == 0 || length > MaxKey || !clean {
 		return 0, ReasonBadKey
 	}
 	r.Op = Op(b[0])
