@@ -1,0 +1,5 @@
+//go:build debug
+
+package lease
+
+const debug = true
