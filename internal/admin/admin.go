@@ -1,0 +1,198 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	"ticketing/loop"
+)
+
+// Limits of the endpoint. All are far above what a monitoring system and a few
+// open dashboards need, and low enough that the endpoint cannot starve the
+// lock server of file descriptors or memory.
+const (
+	// MaxConnections is how many admin connections are served at once; one
+	// more is closed unanswered. cmd/ticketing reserves file descriptors for
+	// them.
+	MaxConnections = 64
+
+	maxScrapes      = 4                // concurrent /metrics requests; one more gets 503
+	maxHeaderBytes  = 16 << 10         // of one request
+	headerTimeout   = 5 * time.Second  // until the request's head is there
+	readTimeout     = 10 * time.Second // until the whole request is there
+	writeTimeout    = 30 * time.Second // for the answer; profiles prolong it by their own length
+	idleTimeout     = 2 * time.Minute  // of a kept connection between requests
+	shutdownTimeout = 2 * time.Second  // for requests under way when the process ends
+	snapshotTimeout = time.Second      // after it, what the loops published last is shown
+)
+
+// Source is the server as this package sees it. *loop.Server is one.
+type Source interface {
+	// Snapshot returns what the loops last published, with up to queues of the
+	// longest queues of each; it never makes a loop wait.
+	Snapshot(ctx context.Context, queues int) loop.Snapshot
+	// Ready reports whether new work is accepted: not starting, not draining.
+	Ready() bool
+}
+
+// Build names the program that runs.
+type Build struct {
+	Version   string
+	Commit    string
+	GoVersion string
+}
+
+// Config is what New needs; every field is required.
+type Config struct {
+	Source Source
+	Build  Build
+	Logger *slog.Logger
+}
+
+// Validate reports the first missing field.
+func (c *Config) Validate() error {
+	switch {
+	case c.Source == nil:
+		return errors.New("admin: no Source")
+	case c.Logger == nil:
+		return errors.New("admin: no Logger")
+	}
+	return nil
+}
+
+// Server answers the admin endpoint's requests.
+type Server struct {
+	source  Source
+	build   Build
+	log     *slog.Logger
+	handler http.Handler
+	panics  atomic.Uint64 // recovered from: defects of ours
+}
+
+// New makes a Server; Serve starts it.
+func New(cfg Config) (*Server, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	s := &Server{source: cfg.Source, build: cfg.Build, log: cfg.Logger}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", s.handleHealth)
+	mux.HandleFunc("GET /readyz", s.handleReady)
+	mux.HandleFunc("GET /status", s.handleStatus)
+	mux.HandleFunc("GET /{$}", handlePage)
+	mux.Handle("GET /metrics", s.metricsHandler())
+	addProfiles(mux)
+	s.handler = s.guard(mux)
+	return s, nil
+}
+
+// Handler returns the endpoint's handler, for tests and for other listeners.
+func (s *Server) Handler() http.Handler { return s.handler }
+
+// Serve answers requests on ln until ctx is done, lets requests under way end
+// for a short time, and closes ln. It returns nil after such an end and the
+// listener's error otherwise.
+func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
+	// Requests live in a context of their own: a profile under way must end
+	// when the process does, not hold it up.
+	requests, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	server := &http.Server{
+		Handler:           s.handler,
+		ReadHeaderTimeout: headerTimeout,
+		ReadTimeout:       readTimeout,
+		WriteTimeout:      writeTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeaderBytes,
+		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+		BaseContext:       func(net.Listener) context.Context { return requests },
+		ConnState:         limitConnections(MaxConnections),
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(ln) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	cancel()
+	grace, done := context.WithTimeout(context.Background(), shutdownTimeout)
+	defer done()
+	if server.Shutdown(grace) != nil {
+		server.Close()
+	}
+	<-ended
+	return nil
+}
+
+// limitConnections closes every connection that arrives while limit are open.
+func limitConnections(limit int64) func(net.Conn, http.ConnState) {
+	var open atomic.Int64
+	return func(c net.Conn, state http.ConnState) {
+		switch state {
+		case http.StateNew:
+			if open.Add(1) > limit {
+				c.Close()
+			}
+		case http.StateClosed, http.StateHijacked:
+			open.Add(-1)
+		}
+	}
+}
+
+// guard gives every answer its common headers and turns a panic of a handler
+// into a counted and logged 500.
+func (s *Server) guard(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			cause := recover()
+			if cause == nil {
+				return
+			}
+			if cause == http.ErrAbortHandler {
+				panic(cause)
+			}
+			s.panicked("request "+r.URL.Path, cause)
+			http.Error(w, "internal error; see the log", http.StatusInternalServerError)
+		}()
+		h := w.Header()
+		h.Set("Cache-Control", "no-store")
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "no-referrer")
+		next.ServeHTTP(w, r)
+	})
+}
+
+func (s *Server) handleHealth(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Write([]byte("alive\n"))
+}
+
+func (s *Server) handleReady(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	if !s.source.Ready() {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		w.Write([]byte("not ready\n"))
+		return
+	}
+	w.Write([]byte("ready\n"))
+}
+
+// panicked counts and logs a recovered panic with its stack.
+func (s *Server) panicked(where string, cause any) {
+	s.panics.Add(1)
+	s.log.Error("admin endpoint panicked", "where", where, "cause", cause, "stack", string(debug.Stack()))
+}
+
+// snapshot is the one way this package looks at the server.
+func (s *Server) snapshot(ctx context.Context, queues int) loop.Snapshot {
+	ctx, cancel := context.WithTimeout(ctx, snapshotTimeout)
+	defer cancel()
+	return s.source.Snapshot(ctx, queues)
+}
