@@ -10,24 +10,26 @@
 // loop calls it, one shard a loop.
 //
 // The life of a key (§3, §4, §10). There is an entry exactly while a token
-// holds the key or held it and nobody has noticed yet that the lease ended:
+// holds the key, or held it and nobody has noticed yet that its lease ended:
 //
-//	            Acquire: keys admission, token
-//	   FREE ───────────────────────────────────────▶ HELD, no queue
-//	    ▲                                            │  ▲      │
-//	    │  Release; or its lease ended and           │  │      │ Acquire, wait ≥ 1: parked,
-//	    │  a command or the sweep noticed            │  │      │ the lease's timer is armed
-//	    ├────────────────────────────────────────────┘  │      ▼
-//	    │                          last waiter timed    │  HELD, queue ◀─┐
-//	    │                          out, left or was     │      │   │     │ more waiters; hand-over
-//	    │                          granted: timer off   └──────┘   └─────┘ with some left: timer
-//	    │                                                      │           for the new lease
-//	    └──────────────────────────────────────────────────────┘
-//	         Release or expiry and every waiter's wait has ended too
+//	        ┌────────────────────── FREE ◀─────────────────────┐
+//	Acquire │                        ▲                         │ hold ends, and every
+//	        ▼         hold ends      │                         │ waiter's wait has too
+//	   HELD, NO QUEUE ───────────────┘                         │
+//	    (no timer)  ◀────────────────────────────────── HELD, QUEUE ──┐
+//	        │         the last waiter is granted,       (timers: each │ hold ends: the first live
+//	        │         times out or leaves                wait, lease) │ waiter is granted, more wait
+//	        └────────────────────────────────────────────▶  ▲  ▲ ◀────┘
+//	          Acquire with wait ≥ 1: parked              └──┘ Acquire with wait ≥ 1: parked
+//
+// A hold ends by Release with its token, or by expiry: its lease's deadline is
+// reached. With a queue a timer notices the expiry, without one the next
+// command on the key does, or the sweep.
 //
 // Timers may fire a tick late, so each command compares deadlines with its own
 // instant: a lease whose deadline is not after now has ended, and a waiter
-// whose deadline is not after now gets TimedOut and never the key.
+// whose deadline is not after now gets TimedOut, never the key. A waiter counts
+// against the limits of §7 until its outcome is out.
 //
 // Where to read on: acquire.go and release.go are the two commands that
 // matter, queue.go parks, hands over and removes waiters, table.go finds

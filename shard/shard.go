@@ -1,64 +1,87 @@
 package shard
 
-import "ticketing/lease"
+import (
+	"fmt"
+
+	"ticketing/internal/slab"
+	"ticketing/lease"
+)
+
+// maxQueue is the hard cap of Config.MaxWaiters (§7).
+const maxQueue = 16384
 
 // Config is what a shard is made with.
 type Config struct {
-	MaxWaiters int      // live waiters a key's queue holds (§7), 1..16384
+	MaxWaiters int      // waiters a key's queue holds (§7), 1..16384
 	Budgets    *Budgets // shared by all shards of the server
 	Loops      int      // home loops there are; Session.Loop is below it
 }
 
 // Shard is one shard. It belongs to one goroutine.
 type Shard struct {
-	maxWaiters int
+	wheel      *lease.Wheel // a timer a waiter, and one a lease with a queue
+	index      index
+	entries    slab.Slab[entry]
 	budgets    *Budgets
-	wheel      *lease.Wheel
-	counters   Counters
-	events     []Event
-	arena      []byte // keys of events
+	maxWaiters uint16
+
+	keys     blocks
+	waiters  slab.Slab[waiter]
+	sessions [][]uint32 // by loop and slot: the first waiter of the session; 0 if it has none
+
+	sweepAt   lease.Instant // when the next piece of the sweep is due, while there is a key
+	sweepNow  lease.Instant // of the piece that runs
+	sweepFrom uint32        // where the next piece starts; 0 begins a pass
+	sweepOne  func(i uint32)
+
+	events   []Event
+	arena    []byte // keys of events
+	counters Counters
 }
 
-// Queue is a key and how many attempts wait for it.
-type Queue struct {
-	Key     string `json:"key"`
-	Waiters int    `json:"waiters"`
-}
-
-// New returns an empty shard.
+// New returns an empty shard. A Config out of its bounds is a defect of the
+// caller and panics.
 func New(cfg Config, now lease.Instant) *Shard {
-	return &Shard{maxWaiters: cfg.MaxWaiters, budgets: cfg.Budgets, wheel: lease.NewWheel(now)}
+	if cfg.MaxWaiters < 1 || cfg.MaxWaiters > maxQueue || cfg.Loops < 1 || cfg.Budgets == nil {
+		panic(fmt.Sprintf("shard: bad config: %+v", cfg))
+	}
+	s := &Shard{
+		wheel:      lease.NewWheel(now),
+		budgets:    cfg.Budgets,
+		maxWaiters: uint16(cfg.MaxWaiters),
+		sessions:   make([][]uint32, cfg.Loops),
+	}
+	s.index.init()
+	s.sweepOne = s.sweepEntry
+	return s
 }
 
-// Acquire carries out §3 and returns what became of the attempt at once, and
-// the token if it was granted. When it was parked, its outcome is an event of
-// a later command.
-func (s *Shard) Acquire(now lease.Instant, a *Attempt) (Outcome, uint64) { return TimedOut, 0 }
-
-// Release carries out §4: true if the token held the key and its lease had not
-// ended (R), else false (N).
-func (s *Shard) Release(now lease.Instant, key []byte, hash, token uint64) bool { return false }
-
-// Leave removes all waiters of a session that ended (§3.7), without events for
-// them. What was granted to it stays granted.
-func (s *Shard) Leave(now lease.Instant, who Session) {}
-
-// Advance does what is due at now: timeouts, hand-overs after expiry, and a
-// bounded piece of the sweep.
-func (s *Shard) Advance(now lease.Instant) {}
-
-// Next returns the instant at which Advance has work; lease.Never when nothing
-// is held or waiting.
-func (s *Shard) Next() lease.Instant { return s.wheel.Next() }
-
-// Counters returns the shard's counters; read them on its goroutine.
+// Counters returns the shard's counters, live; read them on its goroutine.
 func (s *Shard) Counters() *Counters { return &s.counters }
 
 // Keys returns how many keys have an entry.
-func (s *Shard) Keys() int { return 0 }
+func (s *Shard) Keys() int { return s.index.count }
 
 // Waiters returns how many attempts are parked.
-func (s *Shard) Waiters() int { return 0 }
+func (s *Shard) Waiters() int { return s.waiters.Len() }
 
-// Longest returns up to n of the longest queues, the longest first.
-func (s *Shard) Longest(n int) []Queue { return nil }
+// find returns the index of the entry of a key, or 0 and the empty slot that
+// would be its. Both are valid until the index changes.
+func (s *Shard) find(fragment uint32, key []byte) (t *table, pos, i uint32) {
+	t = s.index.tableOf(fragment)
+	for pos = t.home(fragment); ; pos = (pos + 1) & t.mask {
+		slot := t.at(pos)
+		if slot == 0 {
+			return t, pos, 0
+		}
+		if uint32(slot>>32) == fragment && s.hasKey(uint32(slot), key) {
+			return t, pos, uint32(slot)
+		}
+	}
+}
+
+// hasKey reports whether entry i is the one of a key.
+func (s *Shard) hasKey(i uint32, key []byte) bool {
+	e := s.entries.At(i)
+	return int(e.keyLen) == len(key) && string(s.keys.keyOf(e)) == string(key)
+}

@@ -1,0 +1,5 @@
+//go:build debug
+
+package shard
+
+const debug = true
