@@ -68,4 +68,5 @@ type Snapshot struct {
 	Accepted     uint64  // connections accepted and served
 	Refused      uint64  // connections closed at once because MAX_CONNECTIONS were there
 	AcceptErrors uint64  // accept(2) failures: out of file descriptors and the like
+	Panics       uint64  // panics of ours that cost one session each
 }

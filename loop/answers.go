@@ -1,0 +1,120 @@
+package loop
+
+import "ticketing/shard"
+
+// handleAsks serves what another loop asks of our shard and sends the answers
+// home in the same batch, and takes in the ends of waits it tells us.
+func (l *loop) handleAsks(b *batch) {
+	for i := range b.msgs {
+		m := &b.msgs[i]
+		key := b.keyOf(m)
+		switch m.kind {
+		case askAcquire:
+			a := shard.Attempt{
+				Key: key, Hash: m.hash, Owner: m.id, Session: m.session,
+				WaitSeconds: m.wait, LeaseSeconds: m.lease,
+			}
+			outcome, token := l.shard.Acquire(l.now, &a)
+			m.kind, m.token = kindOf(outcome), token
+		case askRelease:
+			m.kind = notHeld
+			if l.shard.Release(l.now, key, m.hash, m.id) {
+				m.kind = released
+			}
+		case tellLeave:
+			l.shard.Leave(l.now, m.session)
+			m.kind = none
+		case tellGiveBack:
+			l.shard.Release(l.now, key, m.hash, m.id)
+			m.kind = none
+		case granted, timedOut:
+			l.tell(m, key)
+			m.kind = none
+		}
+	}
+	if b.acquires+b.releases > 0 {
+		b.answers = true
+		b.home.post(b)
+		return
+	}
+	b.home.mail.emptied.push(b)
+}
+
+// kindOf is the answer that an acquire's outcome makes.
+func kindOf(o shard.Outcome) kind {
+	switch o {
+	case shard.Granted:
+		return granted
+	case shard.TimedOut:
+		return timedOut
+	case shard.Parked:
+		return parked
+	}
+	return busy
+}
+
+// handleAnswers takes home a batch of ours: each answer goes to its session, the
+// budgets get back what the batch had taken, and the memory is used again.
+func (l *loop) handleAnswers(b *batch) {
+	for i := range b.msgs {
+		m := &b.msgs[i]
+		if m.kind == none {
+			continue
+		}
+		if s := l.lookup(m.session); s != nil {
+			s.abroad--
+			if s.abroad == 0 {
+				l.markDirty(s)
+			}
+		}
+		l.tell(m, b.keyOf(m))
+	}
+	if b.acquires > 0 {
+		l.srv.budgets.Acquires.Give(b.acquires)
+	}
+	if b.releases > 0 {
+		l.srv.budgets.Releases.Give(b.releases)
+		l.srv.wakeStalled()
+	}
+	l.recycle(b)
+}
+
+// tell puts an outcome into its session's batch. An outcome whose session can no
+// longer hear it is dropped; a grant of that kind is given back.
+func (l *loop) tell(m *message, key []byte) {
+	s := l.lookup(m.session)
+	if s == nil || s.phase == lingering {
+		if m.kind == granted {
+			l.giveBack(key, m.token)
+		}
+		return
+	}
+	switch m.kind {
+	case granted:
+		l.replyGranted(s, m.token, m.id, key)
+	case timedOut:
+		l.replyTimeout(s, m.id, key)
+	case busy:
+		l.replyBusy(s, m.id, key)
+	case released:
+		l.replyReleased(s, m.id, key)
+	case notHeld:
+		l.replyNotHeld(s, m.id, key)
+	}
+}
+
+// deliver takes the events of our shard, the ends of waits, to their sessions:
+// at once to ours, by mailbox to those of other loops.
+func (l *loop) deliver() {
+	for i := 0; i < len(l.shard.Events()); i++ { // replies may add events
+		e := &l.shard.Events()[i]
+		m := message{kind: kindOf(e.Kind), session: e.Session, id: e.Owner, token: e.Token}
+		key := l.shard.EventKey(e)
+		if int(e.Session.Loop) == l.idx {
+			l.tell(&m, key)
+		} else {
+			l.outboxFor(int(e.Session.Loop)).add(m, key)
+		}
+	}
+	l.shard.ClearEvents()
+}

@@ -1,0 +1,166 @@
+package loop
+
+import (
+	"github.com/valyala/bytebufferpool"
+	"golang.org/x/sys/unix"
+
+	"ticketing/codec"
+)
+
+// endOf is the end reason of a session that is told r.
+func endOf(r codec.Reason) EndReason {
+	switch r {
+	case codec.ReasonBadOp:
+		return EndBadOp
+	case codec.ReasonBadRequest:
+		return EndBadRequest
+	case codec.ReasonBadLease:
+		return EndBadLease
+	case codec.ReasonBadKey:
+		return EndBadKey
+	case codec.ReasonLineTooLong:
+		return EndLineTooLong
+	case codec.ReasonAuthFailed:
+		return EndAuthFailed
+	}
+	return EndShuttingDown
+}
+
+// fail begins the end of s with an E (§6): its waiters go, its input is no longer
+// read, and the E goes out behind everything that is decided.
+func (l *loop) fail(s *session, r codec.Reason, end EndReason) {
+	if s.phase == failing || s.phase == lingering || s.closed && s.tail == nil {
+		return
+	}
+	s.phase, s.reason, s.end = failing, byte(r), end
+	l.clearDeadline(s)
+	l.unblock(s)
+	l.leave(s)
+	s.until = l.now.Add(lingerTime)
+	l.setDeadline(s, s.until)
+	l.markDirty(s)
+}
+
+// continueFailing sends the E once nothing more will be decided for s, waits for
+// gnet to have sent it, and shuts the write side.
+func (l *loop) continueFailing(s *session) {
+	late := l.now >= s.until
+	if s.abroad > 0 && !late {
+		return
+	}
+	if s.reason != 0 {
+		b := l.room(s)
+		b.B = codec.AppendError(b.B, codec.Reason(s.reason))
+		s.reason = 0
+		l.flush(s)
+	}
+	switch {
+	case s.tail != nil:
+		l.continueTail(s)
+	case s.closed:
+	case s.conn.OutboundBuffered() == 0:
+		_ = unix.Shutdown(s.conn.Fd(), unix.SHUT_WR)
+		s.phase = lingering
+		s.until = l.now.Add(lingerTime)
+		l.setDeadline(s, s.until)
+	case late:
+		l.close(s, s.end)
+	default:
+		l.setDeadline(s, earlier(s.until, l.now.Add(flushPoll)))
+	}
+}
+
+// close ends s now, with nothing more sent.
+func (l *loop) close(s *session, end EndReason) {
+	if s.closed {
+		l.bury(s)
+		return
+	}
+	s.end = end
+	s.phase = lingering // nothing more is to be said
+	_ = l.engine.Close(s.conn)
+}
+
+// leave takes the waiters of s out of every queue (§3.7).
+func (l *loop) leave(s *session) {
+	l.shard.Leave(l.now, s.id)
+	if !s.waitsAbroad {
+		return
+	}
+	s.waitsAbroad = false
+	for dst := range l.outboxes {
+		if dst != l.idx {
+			l.outboxFor(dst).add(message{kind: tellLeave, session: s.id}, nil)
+		}
+	}
+}
+
+// handleClose is the end of the connection: the client's FIN when eof is true,
+// otherwise a broken connection or our own close. The descriptor is still open.
+func (l *loop) handleClose(s *session, eof bool) {
+	defer l.guard()
+	if s.closed {
+		return
+	}
+	if eof && (s.phase == open || s.phase == handshaking || s.phase == failing) {
+		l.handleEOF(s)
+		return
+	}
+	s.closed = true
+	if !eof && s.phase != lingering && s.end == EndClient {
+		s.end = EndReset
+	}
+	l.leave(s)
+	l.bury(s)
+}
+
+// handleEOF is the client's FIN. Its queued attempts go; what is decided or
+// being decided for it is still sent, for it may have shut only its write side.
+func (l *loop) handleEOF(s *session) {
+	cut := s.conn.InboundBuffered() > 0 && !s.blocked
+	switch {
+	case s.phase == handshaking && cut: // a line that will never be 43 characters (§8.3)
+		l.fail(s, codec.ReasonAuthFailed, EndAuthFailed)
+	case s.phase == open && cut: // the stream ends inside a frame (§1.6)
+		l.fail(s, reasonBadRequest, EndBadRequest)
+	case s.phase == open:
+		l.leave(s)
+	}
+	if s.abroad == 0 && !s.blocked && s.conn.OutboundBuffered() == 0 {
+		if s.phase == failing && s.reason != 0 {
+			b := l.room(s)
+			b.B = codec.AppendError(b.B, codec.Reason(s.reason))
+			s.reason = 0
+		}
+		l.flush(s)
+	}
+	if s.abroad > 0 || s.blocked || s.conn.OutboundBuffered() > 0 {
+		l.startTail(s)
+	}
+	s.closed = true
+	if s.tail == nil {
+		l.bury(s)
+	}
+}
+
+// bury counts s out, once.
+func (l *loop) bury(s *session) {
+	if s.gone {
+		return
+	}
+	s.gone = true
+	l.clearDeadline(s)
+	l.unblock(s)
+	if s.out != nil {
+		bytebufferpool.Put(s.out)
+		s.out = nil
+	}
+	if s.tail != nil {
+		_ = unix.Close(s.tail.fd)
+	}
+	s.unsent, s.tail = nil, nil
+	l.ended[s.end]++
+	l.detach(s)
+	l.placed.Add(-1)
+	l.srv.sessionGone()
+}
