@@ -104,6 +104,8 @@ func (srv *Server) accept() error {
 // admit gives c to the loop with the fewest connections and waits until it is
 // there. It closes c when that fails.
 func (srv *Server) admit(c *net.TCPConn) error {
+	srv.cfg.Processors.Enter()
+	defer srv.cfg.Processors.Leave()
 	l := srv.loops[0]
 	for _, o := range srv.loops[1:] {
 		if o.placed.Load() < l.placed.Load() {

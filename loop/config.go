@@ -6,19 +6,21 @@ import (
 	"time"
 
 	"ticketing/auth"
+	"ticketing/internal/procs"
 )
 
 // Config is what a Server needs to know. New checks it with Validate.
 type Config struct {
-	ListenAddr      string        // host:port of the client protocol; port 0 takes any free one
-	Loops           int           // event loops and shards, 1..256
-	MaxConnections  int           // client connections, 1..8192 (§7)
-	MaxWaiters      int           // waiters per key, 1..16384 (§7)
-	MaxTotalWaiters int           // waiters in all, 1..65536 (§7)
-	MaxKeys         int           // active keys, 1..16777216 (§7)
-	DrainTimeout    time.Duration // longest drain, 0..5m; 0 does not wait
-	Secrets         *auth.Secrets // nil: no authentication
-	Logger          *slog.Logger  // nil: silent
+	ListenAddr      string          // host:port of the client protocol; port 0 takes any free one
+	Loops           int             // event loops and shards, 1..256
+	MaxConnections  int             // client connections, 1..8192 (§7)
+	MaxWaiters      int             // waiters per key, 1..16384 (§7)
+	MaxTotalWaiters int             // waiters in all, 1..65536 (§7)
+	MaxKeys         int             // active keys, 1..16777216 (§7)
+	DrainTimeout    time.Duration   // longest drain, 0..5m; 0 does not wait
+	Secrets         *auth.Secrets   // nil: no authentication
+	Logger          *slog.Logger    // nil: silent
+	Processors      *procs.Governor // told of work off the loops; nil: nobody is
 }
 
 // Validate reports the first field that is out of its range, by the name of its

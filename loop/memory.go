@@ -63,6 +63,8 @@ func (srv *Server) tidyMemory(ctx context.Context) {
 			}
 		}
 		srv.churn.Store(0)
+		srv.cfg.Processors.Enter()
 		debug.FreeOSMemory()
+		srv.cfg.Processors.Leave()
 	}
 }

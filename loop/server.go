@@ -227,6 +227,8 @@ func (srv *Server) Serve(ctx context.Context) error {
 
 // drain ends every session with E shutting_down and waits for their ends.
 func (srv *Server) drain() {
+	srv.cfg.Processors.Enter()
+	defer srv.cfg.Processors.Leave()
 	for _, l := range srv.loops {
 		l.command(func() { l.startDrain() })
 	}
