@@ -1,0 +1,2 @@
+// Package client is the official client.
+package client
