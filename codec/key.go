@@ -44,7 +44,9 @@ func cleanText(text []byte) bool {
 // plainPrefix returns how many bytes at the front of b are plain: printable
 // ASCII other than the space, or DEL. The byte behind them, if there is one,
 // is '\n', a space, another control character or part of a longer UTF-8
-// sequence.
+// sequence. So one pass finds the end of nearly every text and judges it;
+// searching for the '\n' first and judging then takes a third longer at 24
+// bytes.
 //
 // Eight bytes are judged at once: subtracting 0x21 from each sets the top bit
 // of those below 0x21, and those above 0x7F have it already. A borrow can only
