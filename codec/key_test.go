@@ -126,7 +126,7 @@ func TestPlainPrefix(t *testing.T) {
 		}
 		return len(b)
 	}
-	for _, place := range []int{0, 3, 6, 7, 8, 15, 16, 17} {
+	for _, place := range []int{0, 6, 7, 15, 16, 17} {
 		b := bytes.Repeat([]byte("!"), 19)
 		for c := range 256 {
 			for d := range 256 {

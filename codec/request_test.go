@@ -167,10 +167,10 @@ func TestRequestOps(t *testing.T) {
 	}
 }
 
-// TestRequestBytes puts every byte at every place of keys around one and two
-// words of eight.
+// TestRequestBytes puts every byte at every place of keys around one word
+// of eight.
 func TestRequestBytes(t *testing.T) {
-	for _, size := range []int{1, 7, 8, 9, 15, 16, 17} {
+	for _, size := range []int{1, 8, 9} {
 		for place := range size {
 			for c := range 256 {
 				key := bytes.Repeat([]byte("k"), size)
@@ -198,7 +198,7 @@ func TestRequestHeaderNewlines(t *testing.T) {
 // TestRequestsRandom runs streams of frames with something wrong now and then.
 func TestRequestsRandom(t *testing.T) {
 	keys := keyCases()
-	for seed := range uint64(500) {
+	for seed := range uint64(300) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		var stream []byte
 		for range random.IntN(12) {
