@@ -110,13 +110,13 @@ func (s *slots) earliest(done int64) (tick int64, ok bool) {
 // after returns the first slot with a timer behind the given one, going round
 // within its level, which has so many words of used; or none.
 func (s *slots) after(slot uint16, words uint16) uint16 {
-	if rest := s.used[slot>>6] >> (slot & 63) >> 1; rest != 0 {
-		return slot + 1 + uint16(bits.TrailingZeros64(rest))
-	}
 	base := slot >> 6 &^ (words - 1)
 	level := s.words >> base & (1<<words - 1)
 	if level == 0 {
 		return none
+	}
+	if rest := s.used[slot>>6] >> (slot & 63) >> 1; rest != 0 {
+		return slot + 1 + uint16(bits.TrailingZeros64(rest))
 	}
 	i := slot>>6 - base + 1
 	if rest := level >> i << i; rest != 0 {

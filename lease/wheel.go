@@ -121,20 +121,26 @@ func (w *Wheel) Expire(now Instant) (value uint32, ok bool) {
 // cascade moves the timers of the groups that begin with tick to the levels
 // below. The caller has advanced done to the tick before.
 func (w *Wheel) cascade(tick int64) {
-	for _, slot := range [...]uint16{slot1(tick), slot2(tick)} {
-		if !w.slots.has(slot) || w.slots.start(slot, w.done) != tick {
-			continue
-		}
-		t := w.slots.first[slot]
-		w.slots.clear(slot)
-		for t != 0 {
-			n := w.node(t)
-			next := n.next
-			w.place(t, n)
-			t = next
-		}
+	w.move(slot1(tick))
+	if tick&(1<<(2*nearBits)-1) == 0 {
+		w.move(slot2(tick))
 	}
 	w.recompute()
+}
+
+// move places the timers of a slot anew.
+func (w *Wheel) move(slot uint16) {
+	t := w.slots.first[slot]
+	if t == 0 {
+		return
+	}
+	w.slots.clear(slot)
+	for t != 0 {
+		n := w.node(t)
+		next := n.next
+		w.place(t, n)
+		t = next
+	}
 }
 
 // place puts a timer whose tick is not yet done into the slot it belongs in.
@@ -176,12 +182,11 @@ func (w *Wheel) take(t Timer, n *node) {
 
 // recompute finds next again.
 func (w *Wheel) recompute() {
-	switch tick, ok := w.slots.earliest(w.done); {
-	case w.slots.has(due):
+	if w.slots.has(due) {
 		w.next = w.now()
-	case ok:
+	} else if tick, ok := w.slots.earliest(w.done); ok {
 		w.next = Instant(tick) << tickShift
-	default:
+	} else {
 		w.next = Never
 	}
 }

@@ -115,24 +115,26 @@ func TestPastDeadlineFiresAtOnce(t *testing.T) {
 	}
 }
 
+// A second Cancel is refused before it touches the list its timer was on.
 func TestCancelOfADeadTimerPanics(t *testing.T) {
 	w := NewWheel(1)
-	stay, gone := w.Add(1<<30, 1), w.Add(1<<30, 2)
-	w.Cancel(gone)
+	bottom, middle, top := w.Add(1<<30, 1), w.Add(1<<30, 2), w.Add(1<<30, 3)
+	w.Cancel(middle)
+	w.Cancel(top)
 	func() {
 		defer func() {
 			if recover() == nil {
 				t.Error("no panic")
 			}
 		}()
-		w.Cancel(gone)
+		w.Cancel(middle)
 	}()
 	if w.Len() != 1 {
 		t.Errorf("Len = %d after a refused Cancel, want 1", w.Len())
 	}
-	w.Cancel(stay)
-	if w.Next() != Never {
-		t.Errorf("Next = %d on an empty wheel", w.Next())
+	w.Cancel(bottom)
+	if w.Next() != Never || w.Len() != 0 {
+		t.Errorf("Next = %d, Len = %d for an empty wheel", w.Next(), w.Len())
 	}
 }
 
