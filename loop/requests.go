@@ -126,7 +126,7 @@ func (l *loop) handleFrames(s *session, buf []byte) int {
 			}
 		}
 		off += n
-		if s.closed {
+		if s.closed && s.tail == nil {
 			return off
 		}
 	}

@@ -1,0 +1,145 @@
+package loop
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"testing"
+
+	"ticketing/codec"
+)
+
+// held is as long as a key can be, so that fewer replies fill the kernel's buffers.
+var held = strings.Repeat("k", codec.MaxKey)
+
+// slowClient returns a client that does not read, whose session has n unsent
+// replies, and the number of replies it is owed in all.
+func slowClient(t *testing.T, srv *Server, n int) (p *peer, owed int) {
+	t.Helper()
+	l := srv.loops[0]
+	p = dial(t, srv)
+	p.acquire(1, 0, 250, held)
+	p.want(codec.OpGranted)
+	for {
+		have := unsentOf(l)
+		if have == n {
+			return p, owed
+		}
+		if have > n {
+			t.Fatalf("%d replies are unsent, want %d: passed it", have, n)
+		}
+		step := 64
+		if have > 0 {
+			step = 1
+		}
+		var b []byte
+		for range step {
+			owed++
+			b = codec.AppendAcquire(b, uint64(owed), 0, 30, held)
+		}
+		p.send(b)
+		eventually(t, "the replies are made", func() bool {
+			return ask(l, func() bool { return l.shard.Counters().TimedOut == uint64(owed) })
+		})
+	}
+}
+
+// unsentOf returns how many replies the first session of l has not been sent,
+// or -1 when it has ended.
+func unsentOf(l *loop) int {
+	return ask(l, func() int {
+		switch s := l.slots[0].session; {
+		case s == nil:
+			return -1
+		case s.unsent == nil:
+			return 0
+		default:
+			return len(s.unsent.ends)
+		}
+	})
+}
+
+// §7: 256 unsent replies are kept, one more closes the connection.
+func TestUnsentReplies(t *testing.T) {
+	srv := startServer(t, func(c *Config) { c.Loops = 1 })
+	l := srv.loops[0]
+	p, owed := slowClient(t, srv, unsentReplies)
+	q := dial(t, srv)
+	q.acquire(9, 0, 30, held)
+	q.want(codec.OpTimeout) // others are served; the slow one is still there
+	if n := unsentOf(l); n != unsentReplies {
+		t.Fatalf("%d unsent", n)
+	}
+	p.acquire(uint64(owed+1), 0, 30, held)
+	eventually(t, "the slow client is closed", func() bool {
+		return ask(l, func() bool { return l.ended[EndSlowReader] == 1 })
+	})
+	q.acquire(10, 0, 30, held)
+	q.want(codec.OpTimeout)
+}
+
+// A slow client that reads in the end gets everything, in order.
+func TestSlowClientCatchesUp(t *testing.T) {
+	srv := startServer(t, func(c *Config) { c.Loops = 1 })
+	p, owed := slowClient(t, srv, 200)
+	for i := range owed {
+		if r := p.want(codec.OpTimeout); r.Owner != uint64(i+1) {
+			t.Fatalf("reply %d is for owner %d", i+1, r.Owner)
+		}
+	}
+	p.acquire(1e6, 0, 30, held)
+	p.want(codec.OpTimeout)
+	if n := unsentOf(srv.loops[0]); n != 0 {
+		t.Fatalf("%d unsent", n)
+	}
+}
+
+// A slow client that half-closes still gets every reply exactly once.
+func TestSlowHalfClosedClient(t *testing.T) {
+	for _, unread := range []int{70, 150, unsentReplies} {
+		t.Run(fmt.Sprint(unread), func(t *testing.T) {
+			srv := startServer(t, func(c *Config) { c.Loops = 1 })
+			l := srv.loops[0]
+			p, owed := slowClient(t, srv, unread)
+			_ = p.Conn.(*net.TCPConn).CloseWrite()
+			eventually(t, "the FIN has been seen", func() bool {
+				return ask(l, func() bool { s := l.slots[0].session; return s != nil && s.tail != nil })
+			})
+			for i := range owed {
+				if r := p.want(codec.OpTimeout); r.Owner != uint64(i+1) {
+					t.Fatalf("reply %d is for owner %d", i+1, r.Owner)
+				}
+			}
+			p.wantEnd()
+			eventually(t, "the session is gone", func() bool { return srv.live.Load() == 0 })
+			q := dial(t, srv) // its descriptor is likely that of the session before
+			q.acquire(9, 0, 30, held)
+			q.want(codec.OpTimeout)
+		})
+	}
+}
+
+// An error to a slow client comes behind all it is owed.
+func TestErrorToSlowClient(t *testing.T) {
+	srv := startServer(t, func(c *Config) { c.Loops = 1 })
+	p, owed := slowClient(t, srv, 100)
+	p.send([]byte("Xgarbage"))
+	got := 0
+	for {
+		r, err := p.read()
+		if err != nil {
+			t.Fatalf("after %d of %d replies: %v", got, owed, err)
+		}
+		if r.Op == codec.OpError {
+			break
+		}
+		got++
+	}
+	if got != owed {
+		t.Fatalf("%d replies before the error, want %d", got, owed)
+	}
+	if _, err := p.read(); err != io.EOF {
+		t.Fatalf("after the error: %v", err)
+	}
+}
