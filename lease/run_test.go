@@ -28,6 +28,7 @@ func (p *program) span() Instant {
 type model struct {
 	timers []timer
 	seen   Instant // the latest now of Expire
+	dealt  Instant // Expire has dealt with all that was due until here
 }
 
 type timer struct {
@@ -76,7 +77,7 @@ type machine struct {
 func run(t tester, p program) {
 	t.Helper()
 	now := 1 + p.span()
-	m := &machine{t: t, p: p, now: now, wheel: NewWheel(now), model: model{seen: now}}
+	m := &machine{t: t, p: p, now: now, wheel: NewWheel(now), model: model{seen: now, dealt: now}}
 	start := m.wheel.Cap()
 	for len(m.p) > 0 {
 		switch op := m.p.byte() % 8; op {
@@ -121,7 +122,7 @@ func (m *machine) add() {
 			m.t.Fatalf("Add returned %d, the name of a pending timer", id)
 		}
 	}
-	m.moves += movesFor(at - m.model.seen)
+	m.moves += movesFor(at - m.model.dealt)
 	m.model.add(id, at, m.value)
 }
 
@@ -174,6 +175,7 @@ func (m *machine) expire() (taken int) {
 			if next := m.wheel.Next(); next <= m.now {
 				m.t.Fatalf("at %d: Next = %d with nothing left", m.now, next)
 			}
+			m.model.dealt = m.now
 			return taken
 		}
 		taken++
@@ -189,6 +191,7 @@ func (m *machine) expire() (taken int) {
 			m.t.Fatalf("at %d: a timer of tick %d before one of %d", m.now, got.from/Instant(Tick), first/Instant(Tick))
 		}
 		m.model.timers = slices.Delete(m.model.timers, i, i+1)
+		m.model.dealt = max(m.model.dealt, got.from-Instant(Tick))
 		m.compare()
 		switch m.p.byte() % 8 {
 		case 0:
