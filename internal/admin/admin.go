@@ -28,7 +28,7 @@ const (
 	readTimeout     = 10 * time.Second // until the whole request is there
 	writeTimeout    = 30 * time.Second // for the answer; profiles prolong it by their own length
 	idleTimeout     = 2 * time.Minute  // of a kept connection between requests
-	shutdownTimeout = 2 * time.Second  // for requests under way when the process ends
+	shutdownTimeout = time.Second      // for requests under way when the process ends
 	snapshotTimeout = time.Second      // after it, what the loops published last is shown
 )
 

@@ -51,7 +51,7 @@ func busySnapshot(queues int) loop.Snapshot {
 			{Name: "acquires_in_flight", Used: 1024, Limit: 4096, Open: true},
 			{Name: "releases_in_flight", Used: 0, Limit: 512, Open: true},
 		},
-		MaxWaiters: 2048, Accepted: 99, Refused: 3, AcceptErrors: 5,
+		MaxWaiters: 2048, Accepted: 99, Refused: 3, AcceptErrors: 5, Panics: 6,
 	}
 	for i := range 2 {
 		l := loop.LoopSnapshot{

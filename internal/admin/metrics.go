@@ -49,6 +49,7 @@ var (
 	loopWaitersDesc     = desc("loop_waiters", "Attempts that wait at one loop now.", "loop")
 	loopAgeDesc         = desc("loop_published_age_seconds", "How old the numbers of one loop are; much over a second means that it hangs.", "loop")
 
+	panicsDesc      = desc("panics_total", "Defects of the server that cost one connection each.")
 	adminPanicsDesc = desc("admin_panics_total", "Panics of the admin endpoint that were recovered from.")
 )
 
@@ -56,7 +57,7 @@ var allDescs = []*prometheus.Desc{
 	buildDesc, readyDesc, drainingDesc, connectionsDesc, waitersDesc, keysDesc, limitDesc, inUseDesc, openDesc,
 	acquiresDesc, releasesDesc, parkedDesc, leftDesc, handoversDesc, expiriesDesc, refusalsDesc, waitDesc, holdDesc,
 	acceptedDesc, closedDesc, acceptErrorsDesc, loopConnectionsDesc, loopKeysDesc, loopWaitersDesc, loopAgeDesc,
-	adminPanicsDesc,
+	panicsDesc, adminPanicsDesc,
 }
 
 func desc(name, help string, labels ...string) *prometheus.Desc {
@@ -144,6 +145,7 @@ func (s sink) work(snap *loop.Snapshot, total *totals) {
 func (s sink) connections(snap *loop.Snapshot, total *totals) {
 	s.counter(acceptedDesc, snap.Accepted)
 	s.counter(acceptErrorsDesc, snap.AcceptErrors)
+	s.counter(panicsDesc, snap.Panics)
 	for reason, n := range total.ended {
 		s.counter(closedDesc, n, loop.EndReason(reason).String())
 	}

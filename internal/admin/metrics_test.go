@@ -108,6 +108,7 @@ func TestMetricsTellTheSnapshot(t *testing.T) {
 
 		"ticketing_connections_accepted_total": 99,
 		"ticketing_accept_errors_total":        5,
+		"ticketing_panics_total":               6,
 		"ticketing_admin_panics_total":         0,
 
 		"ticketing_loop_connections{loop=0}": 20,

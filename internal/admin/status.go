@@ -52,6 +52,7 @@ type Totals struct {
 	Accepted     uint64            `json:"connections_accepted"`
 	AcceptErrors uint64            `json:"accept_errors"`
 	Closed       map[string]uint64 `json:"connections_closed"` // by reason
+	Panics       uint64            `json:"panics"`
 }
 
 // LoopStatus is one loop and its shard.
@@ -131,7 +132,7 @@ func makeTotals(snap *loop.Snapshot, total *totals) Totals {
 		Granted: c.Granted, Timeout: c.TimedOut, Busy: total.busy(), Parked: c.Parked, Left: c.Left,
 		Released: c.Released, NotHeld: c.NotHeld, Handovers: c.Handovers, Expiries: c.Expiries,
 		Refusals: total.refusals(snap),
-		Accepted: snap.Accepted, AcceptErrors: snap.AcceptErrors, Closed: closed,
+		Accepted: snap.Accepted, AcceptErrors: snap.AcceptErrors, Closed: closed, Panics: snap.Panics,
 	}
 }
 
