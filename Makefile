@@ -1,0 +1,73 @@
+# `make` prints what there is to make.
+
+FUZZTIME  ?= 30s
+BENCHTIME ?= 1s
+
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null)
+COMMIT  := $(shell git rev-parse HEAD 2>/dev/null)
+LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
+
+# What tests need beside Go, as command:debian-package.
+DEBIAN := chromium:chromium
+
+# Packages by what is in them: files for debug builds, counts of allocations
+# (which the race detector changes), benchmarks.
+packages = $(addprefix ./,$(sort $(dir $(shell grep -rlE --include='*.go' '$(1)' . | sed 's|^\./||'))))
+DEBUG   = $(call packages,^//go:build debug$$)
+ALLOCS  = $(call packages,AllocsPerRun)
+BENCHES = $(call packages,^func Benchmark)
+
+.NOTPARALLEL:
+.PHONY: help run build test deps vet race debug allocs bench-once bench fuzz clean
+
+help: ## print this
+	@sed -nE 's/^([a-z-]+):.*## (.*)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
+
+run: build ## run a server on 127.0.0.1:7400, its dashboard on http://127.0.0.1:7401
+	exec bin/ticketing serve
+
+build: ## build bin/ticketing
+	go build -ldflags '$(LDFLAGS)' -o bin/ticketing ./cmd/ticketing
+
+test: deps build vet race debug allocs bench-once ## check everything: build, vet, race, debug, allocs, bench-once
+
+vet: ## gofmt, go vet and staticcheck, of debug builds too
+	@bad=$$(gofmt -l .); [ -z "$$bad" ] || { echo "not gofmt-ed: $$bad"; exit 1; }
+	go build ./...
+	go vet ./...
+	go vet -tags debug ./...
+	go tool staticcheck ./...
+	go tool staticcheck -tags debug $(DEBUG)
+
+race: ## all tests and fuzz seeds, with the race detector
+	go test -race -timeout 12m ./...
+
+debug: ## the tests of packages with debug checks, with these checks
+	go test -race -tags debug $(DEBUG)
+
+allocs: ## the tests that count allocations, without the race detector
+	go test $(ALLOCS)
+
+bench-once: ## each benchmark, once, to see that it works
+	go test -run '^$$' -bench . -benchtime 1x $(BENCHES)
+
+bench: ## all benchmarks, BENCHTIME (1s) each
+	go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) $(BENCHES)
+
+fuzz: ## each fuzz target for FUZZTIME (30s), one after another
+	@grep -rnoE --include='*_test.go' '^func Fuzz\w+' . | sed -E 's|/[^/]*:[0-9]+:func | |' | \
+	while read -r package target; do \
+		echo "$$package $$target"; \
+		go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$package" || exit; \
+	done
+
+deps: ## install the Debian packages that tests need, where that is possible
+	@missing=; for p in $(DEBIAN); do command -v $${p%:*} >/dev/null || missing="$$missing $${p#*:}"; done; \
+	[ -n "$$missing" ] || exit 0; \
+	if [ "$$(id -u)" = 0 ] && { apt-get -qq update && \
+		DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends $$missing; } >/dev/null 2>&1; \
+	then echo "installed:$$missing"; \
+	else echo "could not install:$$missing; tests that need it are skipped"; fi
+
+clean: ## remove what was built
+	rm -rf bin
