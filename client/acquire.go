@@ -100,7 +100,7 @@ func (c *Client) gate(ctx context.Context, k *call, lease, budget time.Duration)
 	case ctx.Err() != nil:
 		c.compensate(key, token)
 		return nil, acquireError(key, ClassIndeterminate, ErrIndeterminate, causeOf(ctx))
-	case left < budget:
+	case left < budget || left <= 0:
 		c.compensate(key, token)
 		return nil, acquireError(key, ClassNotGranted,
 			&InsufficientLeaseError{Lease: lease, Budget: budget, Left: max(0, left)}, nil)

@@ -26,6 +26,10 @@ const (
 	settleGrace = 250 * time.Millisecond
 	// releaseLimit is what a release has, reconnects and retries included (§3.1).
 	releaseLimit = 5 * time.Second
+	// drainLimit is how long a session whose Write failed is still read: what
+	// the server said before may be in the socket, and may say that nothing was
+	// executed. A connection that is really broken ends at once.
+	drainLimit = 20 * time.Millisecond
 	// closeGrace is how long Close lets releases that are on their way be
 	// answered: one round trip, also over a slow line. Acquires get none.
 	closeGrace = 250 * time.Millisecond

@@ -199,12 +199,14 @@ func (s *session) malformed(first byte, err error) ending {
 // broken is a Read that failed; inside says that a reply had begun.
 func (s *session) broken(err error, inside bool) ending {
 	s.mu.Lock()
-	proven := s.proven
+	proven, writeErr := s.proven, s.writeErr
 	s.mu.Unlock()
 	switch {
 	case !proven && isCertificateAlert(err):
 		return ending{kind: endRefused, err: &HandshakeError{Addr: s.addr,
 			Reason: "the server does not accept the client's certificate", Err: err}}
+	case writeErr != nil:
+		return ending{kind: endBroken, err: writeErr}
 	case inside && errors.Is(err, io.EOF):
 		return ending{kind: endBroken, err: fmt.Errorf("%s: %w", s.addr, errLastReply)}
 	}

@@ -37,6 +37,7 @@ type session struct {
 	batch     uint64           // number of the last Write
 	failed    uint64           // the Write that failed; 0: none
 	sentTo    int              // of that Write, frames that begin here or later are certainly unsent
+	writeErr  error            // of that Write
 	end       ending           // why it ends; kind endNone while it lives
 }
 

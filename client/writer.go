@@ -101,7 +101,8 @@ func (s *session) encodeAcquire(k *call, now instant, left time.Duration, out []
 }
 
 // send writes one batch. When that fails it notes from where on not one byte
-// can have left (§2.5), and ends the session.
+// can have left (§2.5); the reader then ends the session, once it has read what
+// the server said before.
 func (s *session) send(out []byte) bool {
 	before := s.raw.written.Load()
 	n, err := s.conn.Write(out)
@@ -119,8 +120,10 @@ func (s *session) send(out []byte) bool {
 		sentTo = 0
 	}
 	s.mu.Lock()
-	s.failed, s.sentTo = s.batch, sentTo
+	s.failed, s.sentTo, s.writeErr = s.batch, sentTo, brokenError(s.addr, err)
 	s.mu.Unlock()
-	s.kill(ending{kind: endBroken, err: brokenError(s.addr, err)})
+	timer := time.AfterFunc(drainLimit, func() { s.raw.Close() })
+	defer timer.Stop()
+	<-s.stop
 	return false
 }

@@ -75,6 +75,15 @@ func (c *Conn) endLocked() {
 	}
 }
 
+func (c *Conn) hasEnded() bool {
+	select {
+	case <-c.gone:
+		return true
+	default:
+		return false
+	}
+}
+
 // Ended reports whether the connection is over, on either side's account.
 func (c *Conn) Ended() bool {
 	select {
@@ -142,6 +151,10 @@ func (c *Conn) read() {
 		return
 	}
 	for {
+		if c.hasEnded() { // after its last reply a server ignores what comes (protocol §6)
+			c.discard()
+			return
+		}
 		o := c.otherwise
 		if len(c.script) > 0 {
 			o = c.script[0]
