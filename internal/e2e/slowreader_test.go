@@ -1,46 +1,13 @@
 package e2e
 
 import (
-	"bufio"
 	"fmt"
-	"net"
-	"os"
-	"strings"
 	"testing"
 	"time"
 )
 
 // mostUnsent is how many replies a connection may leave unsent (§7).
 const mostUnsent = 256
-
-// inKernel is how many bytes the kernel holds that the server wrote and the
-// client did not read: the send queue of the one end and the receive queue of
-// the other.
-func (p *peer) inKernel(t *testing.T) int {
-	t.Helper()
-	mine, its := p.conn.LocalAddr().(*net.TCPAddr), p.conn.RemoteAddr().(*net.TCPAddr)
-	f, err := os.Open("/proc/net/tcp")
-	if err != nil {
-		t.Skip(err)
-	}
-	defer f.Close()
-	local, remote := fmt.Sprintf(":%04X", mine.Port), fmt.Sprintf(":%04X", its.Port)
-	sum := 0
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		fields := strings.Fields(lines.Text())
-		if len(fields) < 5 || !strings.HasSuffix(fields[1], local) && !strings.HasSuffix(fields[2], local) {
-			continue
-		}
-		var tx, rx int
-		fmt.Sscanf(strings.ReplaceAll(fields[4], ":", " "), "%x %x", &tx, &rx)
-		if strings.HasSuffix(fields[1], local) && strings.HasSuffix(fields[2], remote) {
-			sum += rx
-		} else if strings.HasSuffix(fields[1], remote) {
-			sum += tx
-		}
-	}
-	return sum
-}
 
 // clog sends releases, and reads nothing, until the kernel takes no more of
 // the replies. It returns how many replies are there and how many of them the
@@ -149,5 +116,43 @@ func TestNeverReads(t *testing.T) {
 			`ticketing_connections_closed_total{reason="slow_reader"}`: deaf,
 		})
 		s.backTo(t, before)
+	})
+}
+
+// TestSlowReaderGetsItsEnd: what was decided goes out before E and before the
+// end, however slowly the client takes it: the second and the 64 KiB of §6
+// bound what is discarded, not what is sent.
+func TestSlowReaderGetsItsEnd(t *testing.T) {
+	key := text(128)
+	onLoopsParallel(t, func(t *testing.T, s *server) {
+		answered := 0
+		for _, c := range []struct {
+			name, want string
+			end        func(p *peer)
+		}{
+			{"an error", "Ebad_op\n", func(p *peer) { p.send([]byte("?")) }},
+			{"a cut frame", "Ebad_request\n", func(p *peer) { p.send([]byte("A")); p.closeWrite() }},
+			{"a half-close", "", (*peer).closeWrite},
+		} {
+			p, err := s.tryDial(t, 4096)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer p.close()
+			replies, _ := s.clog(t, p, release(1, key), 138, answered)
+			answered += replies
+			c.end(p)
+			time.Sleep(2 * time.Second)
+			for i := range replies {
+				r, err := p.next()
+				if err != nil || !r.is('N', 1, key) {
+					t.Errorf("%s: reply %d of %d: %v, %v", c.name, i+1, replies, r, err)
+					break
+				}
+			}
+			if err := p.wantEnd(c.want); err != nil {
+				t.Errorf("%s: %v", c.name, err)
+			}
+		}
 	})
 }
