@@ -126,16 +126,16 @@ func TestIndexModel(t *testing.T) {
 				x.remove(table, pos)
 			}
 		}
-		for range rapid.IntRange(1, 12).Draw(t, "rounds") {
+		for range rapid.IntRange(1, 6).Draw(t, "rounds") {
 			kind := rapid.IntRange(0, len(fragments)-1).Draw(t, "kind")
-			most := 9000
+			most := 4500
 			if kind >= 2 && kind <= 4 {
-				most = 60 // all want the same slots
+				most = 50 // all want the same slots
 			}
 			if rapid.Bool().Draw(t, "put") {
 				put(fragments[kind], rapid.IntRange(0, most).Draw(t, "n"))
 			} else {
-				cut(rapid.IntRange(0, 9000).Draw(t, "n"), rapid.IntRange(1, 9999).Draw(t, "step"))
+				cut(rapid.IntRange(0, 6000).Draw(t, "n"), rapid.IntRange(1, 9999).Draw(t, "step"))
 			}
 			look()
 		}
