@@ -18,10 +18,10 @@ ALLOCS  = $(call packages,AllocsPerRun)
 BENCHES = $(call packages,^func Benchmark)
 
 .NOTPARALLEL:
-.PHONY: help run build test deps vet race debug allocs bench-once bench fuzz clean
+.PHONY: help run build test deps vet race e2e debug allocs bench-once bench fuzz clean
 
 help: ## print this
-	@sed -nE 's/^([a-z-]+):.*## (.*)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
+	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
 
 run: build ## run a server on 127.0.0.1:7400, its dashboard on http://127.0.0.1:7401
 	exec bin/ticketing serve
@@ -29,7 +29,7 @@ run: build ## run a server on 127.0.0.1:7400, its dashboard on http://127.0.0.1:
 build: ## build bin/ticketing
 	go build -ldflags '$(LDFLAGS)' -o bin/ticketing ./cmd/ticketing
 
-test: deps build vet race debug allocs bench-once ## check everything: build, vet, race, debug, allocs, bench-once
+test: deps build vet race e2e debug allocs bench-once ## check everything: build, vet, race, e2e, debug, allocs, bench-once
 
 vet: ## gofmt, go vet and staticcheck, of debug builds too
 	@bad=$$(gofmt -l .); [ -z "$$bad" ] || { echo "not gofmt-ed: $$bad"; exit 1; }
@@ -39,8 +39,11 @@ vet: ## gofmt, go vet and staticcheck, of debug builds too
 	go tool staticcheck ./...
 	go tool staticcheck -tags debug $(DEBUG)
 
-race: ## all tests and fuzz seeds, with the race detector
-	go test -race -timeout 12m ./...
+race: ## all tests but e2e, and fuzz seeds, with the race detector
+	go test -race $$(go list ./... | grep -v /e2e$$)
+
+e2e: ## the black-box tests, with nothing beside them, for they judge times
+	go test -race ./internal/e2e
 
 debug: ## the tests of packages with debug checks, with these checks
 	go test -race -tags debug $(DEBUG)
