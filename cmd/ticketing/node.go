@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"ticketing/internal/admin"
+	"ticketing/internal/procs"
 	"ticketing/loop"
 )
 
@@ -54,7 +55,7 @@ func (n *node) run(ctx context.Context, adminAddr string, cfg loop.Config) error
 		}
 		return startFailed(cfg.ListenAddr, err)
 	}
-	endAdmin, err := n.startAdmin(ctx, adminListener)
+	endAdmin, err := n.startAdmin(ctx, adminListener, cfg.Processors)
 	if err != nil {
 		return err
 	}
@@ -99,11 +100,13 @@ func (n *node) bindAdmin(ctx context.Context, given string) (net.Listener, error
 }
 
 // startAdmin serves the admin endpoint until the returned func is called.
-func (n *node) startAdmin(ctx context.Context, ln net.Listener) (end func(), err error) {
+func (n *node) startAdmin(ctx context.Context, ln net.Listener, processors *procs.Governor) (end func(), err error) {
 	if ln == nil {
 		return func() {}, nil
 	}
-	endpoint, err := admin.New(admin.Config{Source: n.server, Build: build(), Logger: n.log})
+	endpoint, err := admin.New(admin.Config{
+		Source: n.server, Build: build(), Logger: n.log, Processors: processors,
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"ticketing/internal/procs"
 	"ticketing/loop"
 )
 
@@ -101,5 +102,6 @@ func (c *serveCmd) Run(ctx context.Context, p *process) error {
 		DrainTimeout:    time.Duration(c.DrainTimeout),
 		Secrets:         secrets,
 		Logger:          n.log,
+		Processors:      procs.New(int(c.Loops)),
 	})
 }

@@ -219,8 +219,12 @@ func failsToStart(t *testing.T, cmd *exec.Cmd, code int) string {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	err := cmd.Run()
-	if cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != code {
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer time.AfterFunc(patience, func() { cmd.Process.Kill() }).Stop()
+	err := cmd.Wait()
+	if cmd.ProcessState.ExitCode() != code {
 		t.Fatalf("%v: %v, want exit code %d; stderr %q", cmd.Args, err, code, stderr.String())
 	}
 	if stdout.Len() > 0 || strings.Count(stderr.String(), "\n") != 1 {

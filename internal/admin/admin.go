@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"ticketing/internal/procs"
 	"ticketing/loop"
 )
 
@@ -48,11 +49,12 @@ type Build struct {
 	GoVersion string
 }
 
-// Config is what New needs; every field is required.
+// Config is what New needs; only Processors may be left out.
 type Config struct {
-	Source Source
-	Build  Build
-	Logger *slog.Logger
+	Source     Source
+	Build      Build
+	Logger     *slog.Logger
+	Processors *procs.Governor // told of requests: they shall not wait for an event loop's processor
 }
 
 // Validate reports the first missing field.
@@ -71,6 +73,7 @@ type Server struct {
 	source  Source
 	build   Build
 	log     *slog.Logger
+	procs   *procs.Governor
 	handler http.Handler
 	panics  atomic.Uint64 // recovered from: defects of ours
 }
@@ -80,7 +83,7 @@ func New(cfg Config) (*Server, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	s := &Server{source: cfg.Source, build: cfg.Build, log: cfg.Logger}
+	s := &Server{source: cfg.Source, build: cfg.Build, log: cfg.Logger, procs: cfg.Processors}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", s.handleHealth)
 	mux.HandleFunc("GET /readyz", s.handleReady)
@@ -150,6 +153,8 @@ func limitConnections(limit int64) func(net.Conn, http.ConnState) {
 // into a counted and logged 500.
 func (s *Server) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.procs.Enter()
+		defer s.procs.Leave()
 		defer func() {
 			cause := recover()
 			if cause == nil {

@@ -24,7 +24,7 @@ var mayImport = map[string][]string{
 	"client/scripted": {"codec", "auth"},
 	"cluster":         {"shard", "lease"},
 	"bench":           {"client", "codec"},
-	"internal/admin":  {"loop", "shard", "lease"},
+	"internal/admin":  {"loop", "shard", "lease", "internal/procs"},
 	"internal/e2e":    {},
 	"internal/rules":  {},
 	"cmd/ticketing":   anything,
