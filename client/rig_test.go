@@ -22,6 +22,8 @@ type rig struct {
 	other *scripted.Server // at b:1
 	c     *client.Client
 	start time.Time
+
+	addresses scripted.Network
 }
 
 // bubble runs f with a client of one session to a:1; change may change its Config.
@@ -41,7 +43,8 @@ func bubble(t *testing.T, change func(*client.Config), f func(r *rig)) {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		f(&rig{T: t, ctx: t.Context(), srv: servers["a:1"], other: servers["b:1"], c: c, start: time.Now()})
+		f(&rig{T: t, ctx: t.Context(), srv: servers["a:1"], other: servers["b:1"], c: c,
+			start: time.Now(), addresses: servers})
 	})
 }
 
@@ -186,3 +189,5 @@ const (
 	ms  = time.Millisecond
 	sec = time.Second
 )
+
+func (r *rig) since() time.Duration { return time.Since(r.start) }

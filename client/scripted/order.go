@@ -77,8 +77,10 @@ func After(d time.Duration, o Order) Order {
 			defer timer.Stop()
 			select {
 			case <-timer.C:
-				o.act(c, f, send)
-			case <-c.done:
+				if !c.hasEnded() {
+					o.act(c, f, send)
+				}
+			case <-c.gone:
 			}
 		})
 	})

@@ -245,7 +245,7 @@ func (s *Server) record(f Frame) {
 	s.cond.Broadcast()
 }
 
-// Network connects to scripted servers by address.
+// Network connects to scripted servers by address. One server may have several.
 type Network map[string]*Server
 
 // DialContext has the type of client.Config.DialContext. An address that is

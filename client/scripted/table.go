@@ -13,6 +13,7 @@ type table struct {
 	mu     sync.Mutex
 	token  uint64
 	keys   map[string]*lock
+	grants map[string]int // so far, by key
 	closed bool
 }
 
@@ -29,7 +30,7 @@ type waiter struct {
 	timeout *time.Timer
 }
 
-func newTable() *table { return &table{keys: make(map[string]*lock)} }
+func newTable() *table { return &table{keys: make(map[string]*lock), grants: make(map[string]int)} }
 
 // acquire is protocol §3.
 func (t *table) acquire(c *Conn, f Frame, send func([]byte)) {
@@ -56,6 +57,7 @@ func (t *table) acquire(c *Conn, f Frame, send func([]byte)) {
 // grant makes w the holder. The lease starts now (§3.5).
 func (t *table) grant(l *lock, w *waiter) {
 	t.token++
+	t.grants[w.frame.Key]++
 	token := t.token
 	l.token = token
 	l.expiry = time.AfterFunc(time.Duration(w.frame.Lease)*time.Second, func() {
@@ -158,4 +160,11 @@ func (s *Server) Waiting(key string) int {
 		return len(l.waiters)
 	}
 	return 0
+}
+
+// Granted returns how often the honest server has granted key.
+func (s *Server) Granted(key string) int {
+	s.table.mu.Lock()
+	defer s.table.mu.Unlock()
+	return s.table.grants[key]
 }
