@@ -27,7 +27,7 @@ func (l *loop) handleAsks(b *batch) {
 		case tellGiveBack:
 			l.shard.Release(l.now, key, m.hash, m.id)
 			m.kind = none
-		case granted, timedOut:
+		case granted, timedOut, busy:
 			l.tell(m, key)
 			m.kind = none
 		}

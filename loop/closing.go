@@ -48,6 +48,12 @@ func (l *loop) continueFailing(s *session) {
 	if s.abroad > 0 && !late {
 		return
 	}
+	if s.abroad > 0 && s.reason == byte(reasonShuttingDown) {
+		// It would say that nothing unanswered was executed, which a loop that
+		// does not answer may yet make untrue (§6).
+		l.close(s, s.end)
+		return
+	}
 	if s.reason != 0 {
 		b := l.room(s)
 		b.B = codec.AppendError(b.B, codec.Reason(s.reason))
@@ -110,7 +116,6 @@ func (l *loop) handleClose(s *session, eof bool) {
 	if !eof && s.phase != lingering && s.end == EndClient {
 		s.end = EndReset
 	}
-	l.leave(s)
 	l.bury(s)
 }
 
@@ -151,10 +156,8 @@ func (l *loop) bury(s *session) {
 	s.gone = true
 	l.clearDeadline(s)
 	l.unblock(s)
-	if s.out != nil {
-		bytebufferpool.Put(s.out)
-		s.out = nil
-	}
+	l.leave(s)
+	l.takeBackReplies(s)
 	if s.tail != nil {
 		_ = unix.Close(s.tail.fd)
 	}
@@ -163,4 +166,26 @@ func (l *loop) bury(s *session) {
 	l.detach(s)
 	l.placed.Add(-1)
 	l.srv.sessionGone()
+}
+
+// takeBackReplies drops the replies of s that never left. Nobody can know the
+// tokens of the grants among them, so those are given back.
+func (l *loop) takeBackReplies(s *session) {
+	b := s.out
+	if b == nil {
+		return
+	}
+	s.out = nil
+	var r codec.Reply
+	for off := 0; off < len(b.B); {
+		n, err := codec.ParseReply(b.B[off:], &r)
+		if err != nil || n == 0 { // a challenge, which is no reply
+			break
+		}
+		if r.Op == codec.OpGranted {
+			l.giveBack(r.Text, r.Token)
+		}
+		off += n
+	}
+	bytebufferpool.Put(b)
 }

@@ -66,8 +66,8 @@ func (l *loop) resumeBlocked() {
 			continue
 		}
 		if l.srv.budgets.Releases.Used() >= l.srv.budgets.Releases.Limit() {
-			// Those left keep their turn, behind nobody that came later.
-			l.blocked = append(l.blocked, waiting[i:]...)
+			// Those left keep their turn, ahead of those that were blocked again.
+			l.blocked = append(waiting[i:len(waiting):len(waiting)], l.blocked...)
 			l.stalled.Store(true)
 			l.srv.stalledLoops.Store(true)
 			if l.srv.budgets.Releases.Used() < l.srv.budgets.Releases.Limit() {

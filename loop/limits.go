@@ -56,6 +56,10 @@ const (
 	// logInterval is how often a condition that repeats is logged at most.
 	logInterval = time.Second
 
+	// stopTimeout is how long the event loops may take to end once all sessions
+	// have ended or been cut.
+	stopTimeout = time.Second
+
 	// publishWait is how long a reader of snapshots waits for a busy loop before
 	// it takes what that loop published last.
 	publishWait = 250 * time.Millisecond

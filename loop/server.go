@@ -175,11 +175,20 @@ func (srv *Server) newLoop(i int) (*loop, error) {
 	return l, nil
 }
 
-// stopLoops ends the event loops. What they still hold is closed by gnet.
+// stopLoops ends the event loops. What they still hold is closed by gnet. A loop
+// that does not end in time is left behind: the process is about to end.
 func (srv *Server) stopLoops() {
 	if srv.client != nil {
-		if err := srv.client.Stop(); err != nil {
-			srv.log.Warn("stopping the event loops", "error", err)
+		stopped := make(chan error, 1)
+		go func() { stopped <- srv.client.Stop() }()
+		select {
+		case err := <-stopped:
+			if err != nil {
+				srv.log.Warn("stopping the event loops", "error", err)
+			}
+		case <-time.After(stopTimeout):
+			srv.log.Error("an event loop does not end; left behind", "waited", stopTimeout)
+			return
 		}
 	}
 	for _, l := range srv.loops {
