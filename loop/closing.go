@@ -36,7 +36,7 @@ func (l *loop) fail(s *session, r codec.Reason, end EndReason) {
 	l.clearDeadline(s)
 	l.unblock(s)
 	l.leave(s)
-	s.until = l.now.Add(lingerTime)
+	s.until = l.now.Add(closingTime)
 	l.setDeadline(s, s.until)
 	l.markDirty(s)
 }

@@ -23,7 +23,7 @@
 //	  - handshaking: the challenge is out, the digest is awaited (§8). Left within 10 s.
 //	  - open: frames are parsed and answered. Left by an error, the client's end or the drain.
 //	  - failing: an E is due (§6). Input is discarded; what other loops still decide for this
-//	    session is awaited, then the E goes out last. Left at the latest after 1 s.
+//	    session is awaited, then the E goes out last. Left at the latest after 10 s.
 //	  - lingering: the E is sent and the write side is shut. Input is discarded until the client
 //	    closes, or 1 s, or 64 KiB, so that no RST overtakes the E.
 //	  - half-closed: the client sent its last byte while answers were outstanding; gnet has let go

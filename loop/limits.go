@@ -28,6 +28,11 @@ const (
 	lingerTime  = time.Second
 	lingerBytes = 64 << 10
 
+	// closingTime is how long a session that ends may take to be sent what it is
+	// owed: by other loops that still decide, and to a client that reads slowly.
+	// A drain is bounded by its own timeout besides.
+	closingTime = 10 * time.Second
+
 	// flushPoll is how often a closing session with unsent bytes is looked at:
 	// gnet does not say when its buffer has drained.
 	flushPoll = 5 * time.Millisecond

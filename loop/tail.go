@@ -10,7 +10,7 @@ import (
 
 // tail is the rest of a session whose client has sent its FIN while answers for
 // it were outstanding. gnet closes its descriptor after a FIN, so the tail has a
-// duplicate. It ends when all is written, or after a second.
+// duplicate. It ends when all is written, or after closingTime.
 type tail struct {
 	fd      int
 	pending []byte // to be written
@@ -38,7 +38,7 @@ func (l *loop) startTail(s *session) {
 		l.silence(s)
 	}
 	s.unsent = nil
-	s.until = l.now.Add(lingerTime)
+	s.until = l.now.Add(closingTime)
 	l.setDeadline(s, l.now.Add(flushPoll))
 	l.markDirty(s)
 }
