@@ -110,6 +110,7 @@ func TestHalfCloseEndsWaiting(t *testing.T) {
 		gone := s.dial(t)
 		gone.queue(250, 250, "k")
 		o := next.queue(250, 250, "k")
+		await(t, "both wait", func() bool { return s.metrics(t)["ticketing_waiters"] == 2 })
 		before := time.Now()
 		gone.closeWrite()
 		gone.ends("")
@@ -131,7 +132,7 @@ func TestErrorIsLast(t *testing.T) {
 		for i := range 50 {
 			before, behind := fmt.Sprint("before", i), fmt.Sprint("behind", i)
 			bad := s.dial(t)
-			waiting := bad.queue(250, 250, "held")
+			bad.queue(250, 250, "held")
 			o := newOwner()
 			bad.send(acquire(o, 0, 30, before), []byte("?"), acquire(newOwner(), 0, 30, behind),
 				release(token, "held"), acquire(newOwner(), 9, 0, "k"), []byte("R"))
@@ -140,7 +141,6 @@ func TestErrorIsLast(t *testing.T) {
 			next.lock(behind, 30)
 			next.refused('T', 0, before)
 			next.refused('T', 0, "held")
-			_ = waiting
 		}
 		await(t, "no waiter is left", func() bool { return s.metrics(t)["ticketing_waiters"] == 0 })
 		o := next.queue(250, 250, "held")

@@ -39,7 +39,29 @@ func (s *server) tryGet(path string) (status int, body string, err error) {
 // samples is one scrape: value by name and labels, as Prometheus writes them.
 type samples map[string]float64
 
+// metrics scrapes the server until what its loops tell is not older than the
+// question: a loop that is busy is not waited for long.
 func (s *server) metrics(t testing.TB) samples {
+	t.Helper()
+	for end := time.Now().Add(patience); ; {
+		begin := time.Now()
+		m := s.scrape(t)
+		oldest := 0.0
+		for k, age := range m {
+			if strings.HasPrefix(k, "ticketing_loop_published_age_seconds") {
+				oldest = max(oldest, age)
+			}
+		}
+		if oldest <= time.Since(begin).Seconds() {
+			return m
+		}
+		if time.Now().After(end) {
+			t.Fatalf("a loop has told nothing for %v s", oldest)
+		}
+	}
+}
+
+func (s *server) scrape(t testing.TB) samples {
 	t.Helper()
 	status, body := s.get(t, "/metrics")
 	if status != 200 {

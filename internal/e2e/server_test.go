@@ -114,8 +114,8 @@ func startCommand(t testing.TB, cmd *exec.Cmd) *server {
 		s.checkLog(t)
 	})
 	lines := bufio.NewScanner(out)
-	out.SetReadDeadline(time.Now().Add(patience))
-	wantAdmin := !bytes.HasSuffix([]byte(lastSetting(cmd.Env, "ADMIN_ADDR=")), []byte("="))
+	out.SetReadDeadline(time.Now().Add(3 * patience)) // hundreds of loops take their time
+	wantAdmin := !strings.HasSuffix(lastSetting(cmd.Env, "ADMIN_ADDR="), "=")
 	for (s.addr == "" || wantAdmin && s.admin == "") && lines.Scan() {
 		name, addr, _ := strings.Cut(lines.Text(), " ")
 		switch name {
