@@ -40,9 +40,7 @@ func (c *Client) Acquire(ctx context.Context, key string, minWorkBudget time.Dur
 		c.free(k)
 		return nil, acquireError(key, ClassNotExecuted, ErrClosed, nil)
 	}
-	select {
-	case <-k.done:
-	case <-ctx.Done():
+	if !k.await(ctx) {
 		switch c.leave(k) {
 		case leftUnsent:
 			return nil, contextEnded(ctx, key)
@@ -171,13 +169,14 @@ func (s *session) abandon(k *call) bool {
 	s.live--
 	s.abandoned++
 	s.load.Store(int32(s.live))
-	alone, many := s.live == 0, s.abandoned >= maxAbandoned
-	s.mu.Unlock()
-	if alone {
-		s.kill(ending{kind: endNotNeeded, err: errAbandoned})
-	} else if many {
-		s.kill(ending{kind: endOverdue, err: errManyLeft})
+	ended := false
+	if s.live == 0 {
+		ended = s.endLocked(ending{kind: endNotNeeded, err: errAbandoned})
+	} else if s.abandoned >= maxAbandoned {
+		ended = s.endLocked(ending{kind: endOverdue, err: errManyLeft})
 	}
+	s.mu.Unlock()
+	s.hangUp(ended)
 	return true
 }
 

@@ -245,7 +245,34 @@ func TestClient_2_6_DeadlineInTheLocalQueueIsATimeoutAndNothingIsSent(t *testing
 			}
 		})
 	})
+	t.Run("at the very instant", func(t *testing.T) {
+		for range 20 { // the connection is there in the moment of the deadline
+			bubble(t, func(cfg *client.Config) { cfg.DialContext = slowDials(sec, cfg.DialContext) }, func(r *rig) {
+				res := r.acquire(r.ctx, "k", client.Wait(sec))
+				wantError(t, res.err, client.ErrTimeout, client.ClassNotExecuted)
+				if n := len(r.frames(codec.OpAcquire)); n != 0 {
+					t.Fatal("it was sent")
+				}
+			})
+		}
+	})
 	t.Run("the context ends it", func(t *testing.T) {
+		bubble(t, nil, func(r *rig) { // and nothing is sent when the server comes
+			r.srv.HangDials(1)
+			ctx, cancel := context.WithCancel(r.ctx)
+			left, stays := r.call(ctx, "left"), r.call(r.ctx, "stays")
+			r.at(sec)
+			cancel()
+			wantError(t, settled(t, left).err, context.Canceled, client.ClassNotExecuted)
+			if res := <-stays; res.err != nil {
+				t.Fatal(res.err)
+			}
+			for _, f := range r.frames(codec.OpAcquire) {
+				if f.Key == "left" {
+					t.Fatal("it was sent after it had been reported as never sent")
+				}
+			}
+		})
 		bubble(t, nil, func(r *rig) {
 			r.srv.HangDials(math.MaxInt8)
 			ctx, cancel := context.WithTimeout(r.ctx, sec)

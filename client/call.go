@@ -1,6 +1,7 @@
 package client
 
 import (
+	"context"
 	"sync/atomic"
 )
 
@@ -107,6 +108,21 @@ func (c *Client) free(k *call) {
 	k.session.Store(nil)
 	k.verdict, k.token, k.at, k.overdue, k.batch, k.start = verdictNone, 0, 0, 0, 0, 0
 	c.calls.Put(k)
+}
+
+// await waits for the verdict, or for the end of ctx, which it reports by false.
+func (k *call) await(ctx context.Context) bool {
+	ended := ctx.Done()
+	if ended == nil { // a select costs as much again as the rest of the wait
+		<-k.done
+		return true
+	}
+	select {
+	case <-k.done:
+		return true
+	case <-ended:
+		return false
+	}
 }
 
 // settle writes a verdict that is not a grant. The caller has moved k to

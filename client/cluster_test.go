@@ -10,6 +10,7 @@ import (
 
 	"ticketing/client"
 	"ticketing/client/scripted"
+	"ticketing/codec"
 )
 
 func TestClient_4_MovedSteersToTheLeader(t *testing.T) {
@@ -53,6 +54,57 @@ func TestClient_4_MovedSteersToTheLeader(t *testing.T) {
 			for _, ch := range calls {
 				<-ch
 			}
+		})
+	})
+	t.Run("in the order of the calls", func(t *testing.T) {
+		bubble(t, nil, func(r *rig) {
+			var orders []scripted.Order
+			for range 29 {
+				orders = append(orders, scripted.Silent())
+			}
+			r.srv.Script(append(orders, scripted.Moved("b:1"))...)
+			for range 30 {
+				r.call(r.ctx, "k", client.Wait(sec))
+				r.at(0)
+			}
+			last := uint64(0)
+			for _, f := range r.others() {
+				if f.ID < last {
+					t.Fatalf("owner %d was sent again behind %d", f.ID, last)
+				}
+				last = f.ID
+			}
+			if last != 30 {
+				t.Fatalf("the last one sent again is %d", last)
+			}
+			r.at(2 * sec)
+		})
+	})
+	t.Run("a session with the old leader ends when it owes nothing", func(t *testing.T) {
+		bubble(t, func(cfg *client.Config) { cfg.Sessions = 2 }, func(r *rig) {
+			r.srv.Script(scripted.After(3*sec, scripted.Grant(7)))
+			r.srv.Script(scripted.After(sec, scripted.Moved("b:1")))
+			owed := r.call(r.ctx, "owed")
+			r.at(0)
+			moved := r.call(r.ctx, "moved")
+			r.at(0)
+			if len(r.frames(codec.OpAcquire)) != 2 {
+				t.Fatal("not both were sent")
+			}
+			if r.frames(codec.OpAcquire)[1].Conn == 1 { // the second session was too late for it
+				third := r.call(r.ctx, "third")
+				defer func() { <-third }()
+			}
+			r.at(2 * sec)
+			if res := settled(t, moved); res.err != nil {
+				t.Fatal(res.err)
+			}
+			r.wantOpen(1)
+			pending(t, owed)
+			if res := <-owed; res.err != nil || res.ticket.Token() != 7 {
+				t.Fatal(res.err)
+			}
+			r.wantOpen(0)
 		})
 	})
 	t.Run("ping-pong backs off", func(t *testing.T) {
@@ -135,6 +187,25 @@ func TestClient_4_SeveralAddresses(t *testing.T) {
 			r.other.Otherwise(scripted.Honest())
 			if res := <-ch; res.err != nil || res.at > 2*sec+2*client.BackoffMax {
 				t.Fatal(res)
+			}
+		})
+	})
+	t.Run("one that hangs is left after a verdict that did not come", func(t *testing.T) {
+		bubble(t, both, func(r *rig) {
+			r.srv.Otherwise(scripted.Silent())
+			res := r.acquire(r.ctx, "k", client.Wait(sec))
+			wantError(t, res.err, client.ErrIndeterminate, client.ClassIndeterminate)
+			r.must("k", client.Wait(0))
+			if len(r.others()) != 1 {
+				t.Fatal("it did not go to b:1")
+			}
+		})
+		bubble(t, both, func(r *rig) { // or after an answer to a release
+			r.srv.Otherwise(scripted.Silent())
+			r.other.Otherwise(scripted.Released())
+			wantError(t, r.c.Release(r.ctx, "k", 7), client.ErrIndeterminate, client.ClassIndeterminate)
+			if err := r.c.Release(r.ctx, "k", 7); err != nil {
+				t.Fatal(err)
 			}
 		})
 	})

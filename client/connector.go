@@ -202,7 +202,7 @@ func (c *Client) learnLocked(s *session, end ending, proven bool) {
 		} else if !r.failed {
 			r.fail(end.err)
 		}
-	case endUnexecuted, endRefused:
+	case endUnexecuted, endRefused, endOverdue: // of a cluster, another one may lead by now
 		r.miss(s.turn, end.err)
 	case endBroken, endProtocol:
 		if proven {
@@ -210,8 +210,6 @@ func (c *Client) learnLocked(s *session, end ending, proven bool) {
 		} else {
 			r.miss(s.turn, end.err)
 		}
-	case endOverdue:
-		r.fail(end.err)
 	}
 }
 
@@ -232,9 +230,7 @@ func (c *Client) retireLocked() (retired []*session) {
 // killIfIdle ends a session that owes nobody an answer.
 func (s *session) killIfIdle(reason error) {
 	s.mu.Lock()
-	idle := s.live == 0
+	ended := s.live == 0 && s.endLocked(ending{kind: endNotNeeded, err: reason})
 	s.mu.Unlock()
-	if idle {
-		s.kill(ending{kind: endNotNeeded, err: reason})
-	}
+	s.hangUp(ended)
 }

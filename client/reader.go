@@ -73,7 +73,6 @@ func (s *session) handle(data []byte, at instant, in *inbox) (used int, end endi
 	s.load.Store(int32(s.live))
 	proven := !s.proven && len(in.settled)+len(in.unused) > 0
 	s.proven = s.proven || proven
-	owesNothing := s.live == 0
 	s.mu.Unlock()
 
 	if proven {
@@ -83,8 +82,8 @@ func (s *session) handle(data []byte, at instant, in *inbox) (used int, end endi
 		s.c.compensate(g.key, g.token)
 	}
 	s.c.deliverAll(in.settled)
-	if end.kind == endNone && owesNothing && s.retired.Load() {
-		end = ending{kind: endNotNeeded, err: errRetired}
+	if s.retired.Load() {
+		s.killIfIdle(errRetired)
 	}
 	return used, end
 }

@@ -35,9 +35,7 @@ func (c *Client) release(ctx context.Context, key string, token uint64, t *Ticke
 		}
 		return err
 	}
-	select {
-	case <-k.done:
-	case <-ctx.Done():
+	if !k.await(ctx) {
 		if k.present.CompareAndSwap(true, false) {
 			return releaseError(key, ClassIndeterminate, ErrIndeterminate, causeOf(ctx))
 		}

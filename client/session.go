@@ -85,19 +85,31 @@ func (s *session) run() {
 	s.c.sessionEnded(s, requeue)
 }
 
-// kill ends the session; the first reason counts. It does not wait and is
+// kill ends the session; the first reason counts. It does not wait, and is
 // called without the session's lock.
 func (s *session) kill(end ending) {
 	s.mu.Lock()
-	first := s.end.kind == endNone
-	if first {
-		s.end = end
-		close(s.stop)
-	}
+	ended := s.endLocked(end)
 	s.mu.Unlock()
-	if first {
-		// The transport, not the TLS connection: that one's Close may wait for
-		// a blocked Write. The server is told by the end of the stream.
+	s.hangUp(ended)
+}
+
+// endLocked makes end the reason why the session ends, and reports whether it
+// is the first. From here on no frame is encoded, so that a decision to end a
+// session that owes nobody an answer holds. hangUp follows without the lock.
+func (s *session) endLocked(end ending) bool {
+	if s.end.kind != endNone {
+		return false
+	}
+	s.end = end
+	close(s.stop)
+	return true
+}
+
+// hangUp closes the transport, not the TLS connection: that one's Close may
+// wait for a blocked Write. The server is told by the end of the stream.
+func (s *session) hangUp(ended bool) {
+	if ended {
 		s.raw.Close()
 	}
 }
@@ -230,12 +242,11 @@ func (s *session) sweep(now instant) instant {
 	s.load.Store(int32(s.live))
 	s.next = next
 	if silent && s.live == 0 && end.kind == endNone {
-		end = ending{kind: endNotNeeded, err: errNoAnswer}
+		end = ending{kind: endOverdue, err: errNoAnswer}
 	}
+	ended := end.kind != endNone && s.endLocked(end)
 	s.mu.Unlock()
-	if end.kind != endNone {
-		s.kill(end)
-	}
+	s.hangUp(ended)
 	s.c.deliverAll(settled)
 	return next
 }
