@@ -14,13 +14,12 @@ func (s *Shard) Acquire(now lease.Instant, a *Attempt) (Outcome, uint64) {
 		s.fire(now)
 	}
 	fragment := fragmentOf(a.Hash)
-	t, pos, i := s.find(fragment, a.Key)
+	t, pos, i, e := s.find(fragment, a.Key)
 	if i != 0 {
-		e := s.entries.At(i)
 		if now < e.deadline || s.expire(now, i, e) {
 			return s.acquireHeld(now, a, i, e)
 		}
-		t, pos, _ = s.find(fragment, a.Key)
+		t, pos, _, _ = s.find(fragment, a.Key)
 	}
 	return s.acquireFree(now, a, t, pos)
 }
@@ -40,8 +39,7 @@ func (s *Shard) acquireFree(now lease.Instant, a *Attempt, t *table, pos uint32)
 	if s.index.count == 0 {
 		s.sweepFrom, s.sweepAt = 0, now.Add(sweepEvery)
 	}
-	i := s.entries.Alloc()
-	e := s.entries.At(i)
+	i, e := s.entries.take()
 	e.fragment = fragmentOf(a.Hash)
 	s.keys.setKey(e, a.Key)
 	e.hold(now, token, a.LeaseSeconds)

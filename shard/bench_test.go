@@ -9,14 +9,48 @@ import (
 
 	"ticketing/lease"
 
-	"github.com/cespare/xxhash/v2"
 	"golang.org/x/sys/unix"
 )
 
-// reportCPU adds the processor time an operation takes to a benchmark's result:
-// unlike ns/op, it does not count what else the machine does. Call it before
-// the loop, and its result behind it.
-func reportCPU(b *testing.B) func() {
+// start is the instant at which tests begin.
+const start lease.Instant = 1 << 40
+
+// bench is a shard and an attempt on a key of 24 bytes that can be made
+// another's at no cost to the benchmark: nothing of it leaves the cache.
+type bench struct {
+	*Shard
+	now     lease.Instant
+	key     [24]byte
+	attempt Attempt
+}
+
+func newBench() *bench {
+	b := &bench{now: start}
+	b.Shard = New(Config{MaxWaiters: maxQueue, Budgets: NewBudgets(1<<24, 1<<16), Loops: 1}, start)
+	copy(b.key[:], "orders/customer/")
+	b.attempt = Attempt{Key: b.key[:], WaitSeconds: 1, LeaseSeconds: 250}
+	return b
+}
+
+// name makes the attempt and the key those of number n.
+func (b *bench) name(n int) {
+	binary.LittleEndian.PutUint64(b.key[16:], uint64(n))
+	h := uint64(n+1) * 0x9e3779b97f4a7c15
+	h = (h ^ h>>29) * 0xbf58476d1ce4e5b9
+	b.attempt.Hash = h ^ h>>32
+}
+
+// hold grants the keys from number 0 on.
+func (b *bench) hold(keys int) {
+	for n := range keys {
+		b.name(n)
+		b.Acquire(b.now, &b.attempt)
+	}
+}
+
+// reportCPU adds the processor time of an operation to a benchmark's result:
+// unlike ns/op, it does not count what else the machine does.
+func reportCPU(b *testing.B) (report func()) {
 	runtime.LockOSThread()
 	used := func() int64 {
 		var u unix.Rusage
@@ -32,98 +66,72 @@ func reportCPU(b *testing.B) func() {
 	}
 }
 
-// start is the instant at which tests begin.
-const start lease.Instant = 1 << 40
-
-// benchKeys returns n keys of 24 bytes with their hashes.
-func benchKeys(n int) (keys [][]byte, hashes []uint64) {
-	for i := range n {
-		key := fmt.Appendf(nil, "orders/customer/%08d", i)
-		keys = append(keys, key)
-		hashes = append(hashes, xxhash.Sum64(key))
-	}
-	return keys, hashes
-}
-
-// BenchmarkPair is an uncontended acquire and its release, on one key of n
-// after another. With held, n other keys are held all the while.
+// BenchmarkPair is an uncontended acquire and its release, on one of as many
+// keys as others are held.
 func BenchmarkPair(b *testing.B) {
-	for _, held := range []bool{false, true} {
-		for _, n := range []int{1, 1000, 100_000, 1_000_000} {
-			b.Run(fmt.Sprintf("held=%v/keys=%d", held, n), func(b *testing.B) {
-				s := New(Config{MaxWaiters: 2048, Budgets: NewBudgets(1<<24, 16384), Loops: 1}, start)
-				keys, hashes := benchKeys(n)
-				if held {
-					var key [24]byte
-					for i := range n {
-						binary.LittleEndian.PutUint64(key[:], uint64(i))
-						s.Acquire(start, &Attempt{Key: key[:], Hash: xxhash.Sum64(key[:]), LeaseSeconds: 250})
-					}
+	for _, keys := range []int{1, 1000, 100_000, 1_000_000} {
+		b.Run(fmt.Sprint(keys), func(b *testing.B) {
+			s := newBench()
+			s.hold(keys)
+			at := 0
+			b.ReportAllocs()
+			b.ResetTimer()
+			defer reportCPU(b)()
+			for b.Loop() {
+				s.now += 500
+				s.name(keys + at)
+				_, token := s.Acquire(s.now, &s.attempt)
+				if !s.Release(s.now, s.attempt.Key, s.attempt.Hash, token) {
+					b.Fatal("not released")
 				}
-				a := Attempt{LeaseSeconds: 30, WaitSeconds: 10}
-				now, at := start, 0
-				b.ReportAllocs()
-				b.ResetTimer()
-				defer reportCPU(b)()
-				for b.Loop() {
-					now += 500
-					a.Key, a.Hash = keys[at], hashes[at]
-					_, token := s.Acquire(now, &a)
-					if !s.Release(now+200, keys[at], hashes[at], token) {
-						b.Fatal("not released")
-					}
-					if at += 7919; at >= n {
-						at %= n
-					}
+				if at += 7919; at >= keys {
+					at %= keys
 				}
-			})
-		}
+			}
+		})
 	}
 }
 
-// BenchmarkHandOver is a release that hands over, and the attempt of the former
-// holder that joins the queue of 64 again.
+// BenchmarkHandOver is a release that hands over to the first of 64 waiters,
+// and an attempt that joins the queue.
 func BenchmarkHandOver(b *testing.B) {
-	s := New(Config{MaxWaiters: 2048, Budgets: NewBudgets(1<<20, 16384), Loops: 1}, start)
-	keys, hashes := benchKeys(1)
-	a := Attempt{Key: keys[0], Hash: hashes[0], LeaseSeconds: 30, WaitSeconds: 10}
-	now := start
-	_, token := s.Acquire(now, &a)
-	for i := range 64 {
-		a.Session.Slot = uint32(i)
-		s.Acquire(now, &a)
+	s := newBench()
+	s.attempt.WaitSeconds = 250
+	_, token := s.Acquire(s.now, &s.attempt)
+	for slot := range uint32(64) {
+		s.attempt.Session.Slot = slot
+		s.Acquire(s.now, &s.attempt)
 	}
 	b.ReportAllocs()
 	defer reportCPU(b)()
 	for b.Loop() {
-		now += 500
-		if !s.Release(now, a.Key, a.Hash, token) {
+		s.now += 500
+		if !s.Release(s.now, s.attempt.Key, s.attempt.Hash, token) {
 			b.Fatal("not released")
 		}
 		e := s.Events()[0]
-		token, a.Session = e.Token, e.Session
+		token, s.attempt.Session = e.Token, e.Session
 		s.ClearEvents()
-		s.Acquire(now, &a)
+		s.Acquire(s.now, &s.attempt)
 	}
 }
 
 // BenchmarkParkTimeout is an attempt on a held key that parks and times out.
+// There are some 5000 waiters at a time, on 64 keys.
 func BenchmarkParkTimeout(b *testing.B) {
-	s := New(Config{MaxWaiters: 16384, Budgets: NewBudgets(1<<20, 65536), Loops: 1}, start)
-	keys, hashes := benchKeys(64)
-	now := start
-	a := Attempt{LeaseSeconds: 250, WaitSeconds: 1}
+	s := newBench()
+	s.hold(64)
 	at, ended := 0, 0
 	b.ReportAllocs()
 	defer reportCPU(b)()
 	for b.Loop() {
-		now += 200_000 // some 5000 waiters at a time
-		a.Key, a.Hash = keys[at], hashes[at]
-		at = (at + 1) % len(keys)
-		a.Session.Slot = uint32(at)
-		s.Acquire(now, &a)
-		if now >= s.Next() {
-			s.Advance(now)
+		s.now += 200_000
+		s.name(at % 64)
+		s.attempt.Session.Slot = uint32(at % 1000)
+		at++
+		s.Acquire(s.now, &s.attempt)
+		if s.now >= s.Next() {
+			s.Advance(s.now)
 		}
 		ended += len(s.Events())
 		s.ClearEvents()
@@ -131,36 +139,48 @@ func BenchmarkParkTimeout(b *testing.B) {
 	b.ReportMetric(float64(ended)/float64(b.N), "outcomes/op")
 }
 
-// BenchmarkSweep is a piece of the sweep over a million keys of which none has
-// ended.
-func BenchmarkSweep(b *testing.B) {
-	s := New(Config{MaxWaiters: 2048, Budgets: NewBudgets(1<<24, 16384), Loops: 1}, start)
-	keys, hashes := benchKeys(1_000_000)
-	for i := range keys {
-		s.Acquire(start, &Attempt{Key: keys[i], Hash: hashes[i], LeaseSeconds: 250})
+// BenchmarkRefuse is an attempt that will not wait on a held key.
+func BenchmarkRefuse(b *testing.B) {
+	s := newBench()
+	s.hold(1)
+	s.attempt.WaitSeconds = 0
+	b.ReportAllocs()
+	defer reportCPU(b)()
+	for b.Loop() {
+		if outcome, _ := s.Acquire(s.now, &s.attempt); outcome != TimedOut {
+			b.Fatal(outcome)
+		}
 	}
-	b.Run("piece", func(b *testing.B) {
+}
+
+// BenchmarkSweep is a piece of the sweep over a million keys: of which none has
+// ended, and of which all have.
+func BenchmarkSweep(b *testing.B) {
+	b.Run("keeps", func(b *testing.B) {
+		s := newBench()
+		s.hold(1_000_000)
 		b.ReportAllocs()
+		b.ResetTimer()
 		defer reportCPU(b)()
 		for b.Loop() {
-			s.sweep(start)
+			s.sweep(s.now)
 		}
 	})
 	b.Run("frees", func(b *testing.B) {
-		end := start.Add(250 * time.Second)
+		s := newBench()
+		end := s.now.Add(250 * time.Second)
 		freed := 0
+		b.ReportAllocs()
 		for b.Loop() {
-			before := s.Keys()
-			s.sweep(end)
-			freed += before - s.Keys()
 			if s.Keys() == 0 {
 				b.StopTimer()
-				for i := range keys {
-					s.Acquire(start, &Attempt{Key: keys[i], Hash: hashes[i], LeaseSeconds: 250})
-				}
+				s.hold(1_000_000)
 				b.StartTimer()
 			}
+			freed -= s.Keys()
+			s.sweep(end)
+			freed += s.Keys()
 		}
-		b.ReportMetric(float64(freed)/float64(b.N), "frees/op")
+		b.ReportMetric(-float64(freed)/float64(b.N), "frees/op")
 	})
 }

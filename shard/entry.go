@@ -13,15 +13,47 @@ const inlineKey = 28
 
 // entry is one key: who holds it, and its queue. 64 bytes, one cache line.
 type entry struct {
-	token        uint64        // the holder's; never 0
+	token        uint64        // the holder's; 0 in no entry of a key
 	deadline     lease.Instant // when the holder's lease ends
 	fragment     uint32        // of the key's hash; finds the entry's slot in the table
 	head, tail   uint32        // first and last waiter; 0 if there is no queue
-	timer        lease.Timer   // for deadline; set exactly while there is a queue
+	timer        lease.Timer   // set while there is a queue, for deadline or earlier; else 0
 	waiters      uint16        // length of the queue
 	keyLen       uint8         // 1..128
 	leaseSeconds uint8         // of the holder's lease
 	key          [inlineKey]byte
+}
+
+// entries is the slab of entries, but keeps the entry that was freed last aside
+// for the next key: a lock taken and released costs the slab nothing.
+type entries struct {
+	slab.Slab[entry]
+	aside uint32 // 0 if there is none; its token is 0
+}
+
+func (s *entries) take() (uint32, *entry) {
+	i := s.aside
+	if i == 0 {
+		i = s.Alloc()
+		return i, s.At(i)
+	}
+	s.aside = 0
+	e := s.At(i)
+	*e = entry{}
+	return i, e
+}
+
+func (s *entries) put(i uint32, e *entry) {
+	if s.aside != 0 {
+		s.Free(i)
+	} else {
+		s.aside = i
+		e.token = 0
+	}
+	if s.Len() == 1 && s.Cap() > slab.ChunkItems { // back to the memory of the start
+		s.Free(s.aside)
+		s.aside = 0
+	}
 }
 
 // blocks keeps the keys that are too long for their entry. Such an entry has

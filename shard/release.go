@@ -9,12 +9,11 @@ func (s *Shard) Release(now lease.Instant, key []byte, hash, token uint64) bool 
 	if now >= s.wheel.Next() {
 		s.fire(now)
 	}
-	t, pos, i := s.find(fragmentOf(hash), key)
+	t, pos, i, e := s.find(fragmentOf(hash), key)
 	if i == 0 {
 		s.counters.NotHeld++
 		return false
 	}
-	e := s.entries.At(i)
 	if now >= e.deadline {
 		s.expire(now, i, e)
 		s.counters.NotHeld++
@@ -45,41 +44,51 @@ func (s *Shard) expire(now lease.Instant, i uint32, e *entry) bool {
 // handOver gives the key, whose hold has ended, to the first waiter whose wait
 // has not. It reports whether there was one; else the entry is gone.
 func (s *Shard) handOver(now lease.Instant, i uint32, e *entry) bool {
-	s.disarm(e)
-	for e.head != 0 {
+	gone, held := 0, false
+	for e.head != 0 && !held {
 		first := e.head
 		w := s.waiters.At(first)
 		if now >= w.deadline {
 			s.timeOut(first, w, e)
-			continue
-		}
-		token, ok := s.budgets.Tokens.Next()
-		if !ok { // fail closed (§5): nobody can have the key any more
+		} else if token, ok := s.budgets.Tokens.Next(); ok {
+			s.grantWaiter(now, token, w, i, e)
+			s.removeWaiter(first, w, e)
+			held = true
+		} else { // fail closed (§5): nobody can have the key any more
 			s.counters.BusyTokens++
 			s.emit(BusyTokens, w, e, 0)
 			s.removeWaiter(first, w, e)
-			continue
 		}
-		s.counters.Granted++
-		s.counters.Handovers++
-		s.counters.WaitNanos.observe(int64(now.Sub(w.deadline) + lease.Seconds(w.waitSeconds)))
-		e.hold(now, token, w.leaseSeconds)
-		s.emit(Granted, w, e, token)
-		s.removeWaiter(first, w, e)
-		if e.head != 0 {
-			s.arm(i, e)
-		}
-		return true
+		gone++
 	}
-	t, pos := s.index.locate(e.fragment, i)
-	s.free(t, pos, i, e)
-	return false
+	if gone != 0 {
+		s.budgets.Waiters.Give(gone)
+	}
+	if !held {
+		t, pos := s.index.locate(e.fragment, i)
+		s.free(t, pos, i, e)
+	}
+	return held
+}
+
+// grantWaiter makes the first waiter of a key its holder.
+func (s *Shard) grantWaiter(now lease.Instant, token uint64, w *waiter, i uint32, e *entry) {
+	s.counters.Granted++
+	s.counters.Handovers++
+	s.counters.WaitNanos.observe(int64(now.Sub(w.deadline) + lease.Seconds(w.waitSeconds)))
+	former := e.deadline
+	e.hold(now, token, w.leaseSeconds)
+	if e.timer == 0 || e.deadline < former {
+		s.disarm(e)
+		s.arm(i, e)
+	}
+	s.emit(Granted, w, e, token)
 }
 
 // free forgets an entry that nobody holds or waits for; pos of t is its slot.
 func (s *Shard) free(t *table, pos, i uint32, e *entry) {
 	s.index.remove(t, pos)
 	s.keys.dropKey(e)
-	s.entries.Free(i)
+	s.entries.put(i, e)
 	s.budgets.Keys.Give(1)
 }

@@ -21,7 +21,7 @@ type Config struct {
 type Shard struct {
 	wheel      *lease.Wheel // a timer a waiter, and one a lease with a queue
 	index      index
-	entries    slab.Slab[entry]
+	entries    entries
 	budgets    *Budgets
 	maxWaiters uint16
 
@@ -65,23 +65,20 @@ func (s *Shard) Keys() int { return s.index.count }
 // Waiters returns how many attempts are parked.
 func (s *Shard) Waiters() int { return s.waiters.Len() }
 
-// find returns the index of the entry of a key, or 0 and the empty slot that
-// would be its. Both are valid until the index changes.
-func (s *Shard) find(fragment uint32, key []byte) (t *table, pos, i uint32) {
+// find returns the index and entry of a key, or 0 and nil, and the slot that is
+// its or would be. All are valid until the index changes.
+func (s *Shard) find(fragment uint32, key []byte) (t *table, pos, i uint32, e *entry) {
 	t = s.index.tableOf(fragment)
 	for pos = t.home(fragment); ; pos = (pos + 1) & t.mask {
 		slot := t.at(pos)
 		if slot == 0 {
-			return t, pos, 0
+			return t, pos, 0, nil
 		}
-		if uint32(slot>>32) == fragment && s.hasKey(uint32(slot), key) {
-			return t, pos, uint32(slot)
+		if uint32(slot>>32) == fragment {
+			e = s.entries.At(uint32(slot))
+			if string(s.keys.keyOf(e)) == string(key) {
+				return t, pos, uint32(slot), e
+			}
 		}
 	}
-}
-
-// hasKey reports whether entry i is the one of a key.
-func (s *Shard) hasKey(i uint32, key []byte) bool {
-	e := s.entries.At(i)
-	return int(e.keyLen) == len(key) && string(s.keys.keyOf(e)) == string(key)
 }
