@@ -16,12 +16,12 @@ type Event struct {
 const keptEvents = 4096
 
 // Events returns what happened to parked attempts since ClearEvents, in order;
-// tokens rise along it. The slice is the shard's and valid until its next
-// command.
+// tokens rise along it. The slice is the shard's and stays as it is until
+// ClearEvents; what later commands add is in the next one.
 func (s *Shard) Events() []Event { return s.events }
 
 // EventKey returns the key of an event of Events. The bytes are the shard's and
-// valid until its next command.
+// stay as they are until ClearEvents.
 func (s *Shard) EventKey(e *Event) []byte {
 	return s.arena[e.keyAt : e.keyAt+uint32(e.keyLen)]
 }
