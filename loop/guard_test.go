@@ -33,3 +33,29 @@ func TestPanicCostsOneSession(t *testing.T) {
 		t.Errorf("%d panics counted, want 2", n)
 	}
 }
+
+// A loop that hangs costs a reader of snapshots a bounded wait, and not more
+// with each reader.
+func TestSnapshotOfHungLoop(t *testing.T) {
+	srv := startServer(t, nil)
+	srv.Snapshot(t.Context(), 0)
+	l := srv.loops[1]
+	goOn := stall(t, l)
+	for range 3 {
+		if s := srv.Snapshot(t.Context(), 0); len(s.Loops) != 2 || s.Loops[0].At.IsZero() || s.Loops[1].At.IsZero() {
+			t.Fatalf("snapshot %+v", s.Loops)
+		}
+	}
+	n := 0
+	for c := l.commands.head.Load(); c != nil; c = c.next {
+		n++
+	}
+	if n != 1 {
+		t.Errorf("%d commands wait for the hung loop, want 1", n)
+	}
+	goOn()
+	before := srv.Snapshot(t.Context(), 0).Loops[1].At
+	if after := srv.Snapshot(t.Context(), 0).Loops[1].At; !after.After(before) {
+		t.Error("the loop does not publish again")
+	}
+}

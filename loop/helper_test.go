@@ -45,6 +45,7 @@ func startServer(t testing.TB, change func(*Config)) *Server {
 			t.Errorf("%d sessions left after the drain", n)
 		}
 	})
+	eventually(t, "it serves", srv.Ready)
 	return srv
 }
 

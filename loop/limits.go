@@ -84,7 +84,7 @@ const (
 	DefaultKeys          = 1048576
 	DefaultDrainTimeout  = 10 * time.Second
 	DescriptorsPerLoop   = 6  // epoll, eventfds, timerfd and their originals
-	DescriptorsForItself = 64 // listeners, logs, admin connections, a dup while accepting
+	DescriptorsForItself = 64 // listeners, logs, files read, duplicates while accepting; not admin connections
 )
 
 // earlier returns the earlier of two instants.

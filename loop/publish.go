@@ -64,16 +64,22 @@ func (srv *Server) Snapshot(ctx context.Context, queues int) Snapshot {
 	defer srv.publishing.Unlock()
 	answered := make(chan struct{}, len(srv.loops))
 	if srv.serving.Load() {
+		asked := 0
 		for _, l := range srv.loops {
+			if l.asked.Swap(true) {
+				continue // it hangs: one question at a time
+			}
+			asked++
 			l.command(func() {
 				l.publish(queues)
+				l.asked.Store(false)
 				answered <- struct{}{}
 			})
 		}
 		ctx, cancel := context.WithTimeout(ctx, publishWait)
 		defer cancel()
 	wait:
-		for range srv.loops {
+		for range asked {
 			select {
 			case <-answered:
 			case <-ctx.Done():

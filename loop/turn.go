@@ -51,6 +51,7 @@ type loop struct {
 	busyInFlight uint64
 	peakKeys     int // since memory was last given back
 	published    atomic.Pointer[LoopSnapshot]
+	asked        atomic.Bool // any goroutine: to publish, and has not yet
 
 	// Any goroutine: sessions placed here, for the acceptor's choice.
 	placed atomic.Int64
