@@ -60,17 +60,16 @@ func TestMaxWaiters(t *testing.T) {
 // TestMaxWaitersTimeout: an attempt whose wait ran out makes a place as well.
 func TestMaxWaitersTimeout(t *testing.T) {
 	onLoopsParallel(t, func(t *testing.T, s *server) {
-		p := s.dial(t)
+		p, q := s.dial(t), s.dial(t)
 		p.lock("k", 250)
-		a, b := p.queue(1, 250, "k"), p.queue(2, 250, "k")
-		p.refused('B', 250, "k")
+		a, b := p.queue(2, 250, "k"), p.queue(4, 250, "k")
+		q.refused('B', 250, "k")
 		p.expect('T', a, "k")
-		c := p.queue(2, 250, "k")
-		p.refused('B', 250, "k")
+		q.queue(250, 250, "k")
+		q.refused('B', 250, "k")
 		p.expect('T', b, "k")
-		p.queue(250, 250, "k")
-		p.refused('B', 250, "k")
-		p.expect('T', c, "k")
+		q.queue(250, 250, "k")
+		q.refused('B', 250, "k")
 	}, "MAX_WAITERS=2")
 }
 
@@ -139,11 +138,11 @@ func TestTotalWaitersComeBack(t *testing.T) {
 			p.lock(fmt.Sprint("k", i), 250)
 		}
 		for range 2 {
-			gone := s.dial(t)
+			brief, gone := s.dial(t), s.dial(t)
 			for _, q := range []struct {
 				p    *peer
 				wait byte
-			}{{p, 2}, {gone, 250}} {
+			}{{brief, 3}, {gone, 250}} {
 				var b []byte
 				for i := range 45 {
 					b = append(b, acquire(newOwner(), q.wait, 250, fmt.Sprint("k", i%8))...)
@@ -160,7 +159,7 @@ func TestTotalWaitersComeBack(t *testing.T) {
 			}
 			p.refused('B', 250, "k0")
 			gone.refused('B', 250, "k1")
-			for _, r := range p.collect(45) {
+			for _, r := range brief.collect(45) {
 				if r.op != 'T' {
 					t.Fatalf("got %v", r)
 				}

@@ -57,6 +57,9 @@ func run(m *testing.M) int {
 			return 1
 		}
 	}
-	go ownLag.watch()
+	if err := boxLag.watch(); err != nil {
+		fmt.Fprintln(os.Stderr, "cat:", err)
+		return 1
+	}
 	return m.Run()
 }

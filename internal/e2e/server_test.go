@@ -58,6 +58,12 @@ func onLoops(t *testing.T, f func(t *testing.T, s *server), env ...string) {
 func onLoopsParallel(t *testing.T, f func(t *testing.T, s *server), env ...string) {
 	t.Helper()
 	t.Parallel()
+	onLoopsAlone(t, f, env...)
+}
+
+// onLoopsAlone runs both servers at once, and no other test beside them.
+func onLoopsAlone(t *testing.T, f func(t *testing.T, s *server), env ...string) {
+	t.Helper()
 	for _, loops := range []int{1, 4} {
 		t.Run(fmt.Sprintf("loops=%d", loops), func(t *testing.T) {
 			t.Parallel()

@@ -32,7 +32,7 @@ func (p *peer) timedWrite(b []byte) (sent, wrote time.Time, err error) {
 // after (§3.6). Many attempts on many keys wait at the same time.
 func TestWaitRunsOut(t *testing.T) {
 	const clients, attempts = 12, 20
-	onLoopsParallel(t, func(t *testing.T, s *server) {
+	onLoopsAlone(t, func(t *testing.T, s *server) {
 		holder := s.dial(t)
 		for i := range 7 {
 			holder.lock(fmt.Sprint("k", i), 250)
@@ -82,7 +82,7 @@ func TestWaitRunsOut(t *testing.T) {
 // within 10 ms after it ends (§3.6). Three in a row on each key.
 func TestLeaseEnds(t *testing.T) {
 	const keys = 60
-	onLoopsParallel(t, func(t *testing.T, s *server) {
+	onLoopsAlone(t, func(t *testing.T, s *server) {
 		together(t, keys, func(i int) error {
 			time.Sleep(time.Duration(i) * 3 * time.Millisecond) // spread the deadlines
 			key := fmt.Sprint("lease", i)
@@ -147,7 +147,7 @@ func TestLeaseEnds(t *testing.T) {
 // arrived it is free. No sweep and no queue helps.
 func TestLeaseEndIsExact(t *testing.T) {
 	const keys = 80
-	onLoopsParallel(t, func(t *testing.T, s *server) {
+	onLoopsAlone(t, func(t *testing.T, s *server) {
 		var mu sync.Mutex
 		seen := map[byte]int{}
 		together(t, keys, func(i int) error {
@@ -213,7 +213,7 @@ func TestLeaseEndIsExact(t *testing.T) {
 // with wait 0 get T all the time (§10): the head is granted.
 func TestLeaseEndWithQueue(t *testing.T) {
 	const keys = 24
-	onLoopsParallel(t, func(t *testing.T, s *server) {
+	onLoopsAlone(t, func(t *testing.T, s *server) {
 		together(t, keys, func(i int) error {
 			var ps [3]*peer
 			var err error
@@ -262,19 +262,32 @@ func TestTimeoutsLeaveTheOrder(t *testing.T) {
 		token := holder.lock("k", 250)
 		var want []uint64
 		soon := map[uint64]bool{}
-		for i := range n {
-			if i%3 == 1 {
-				want = append(want, peers[i%len(peers)].queue(255, 250, "k"))
-			} else {
-				soon[short.queue(byte(1+i%2), 250, "k")] = true
-			}
-		}
-		for range len(soon) {
+		// timedOut reads a reply of the attempts that wait briefly.
+		timedOut := func() bool {
+			t.Helper()
 			r, err := short.next()
+			if err == nil && r.is('N', 0, "k") {
+				return false
+			}
 			if err != nil || !r.is('T', r.owner, "k") || !soon[r.owner] {
 				t.Fatalf("got %v, %v", r, err)
 			}
 			delete(soon, r.owner)
+			return true
+		}
+		for i := range n {
+			if i%3 == 1 {
+				want = append(want, peers[i%len(peers)].queue(255, 250, "k"))
+				continue
+			}
+			o := newOwner()
+			soon[o] = true
+			short.send(acquire(o, byte(1+i%2), 250, "k"), release(0, "k"))
+			for timedOut() {
+			}
+		}
+		for len(soon) > 0 {
+			timedOut()
 		}
 		holder.unlock(token, "k")
 		sameOrder(t, drainQueue(t, peers, "k", len(want)), want)
