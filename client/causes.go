@@ -8,17 +8,16 @@ import (
 // Why a call is indeterminate or a session ended, when no error of another
 // package says it. They carry no class: a CallError does.
 var (
-	errLateGrant   = errors.New("the grant came after the deadline and is being given back")
-	errNoVerdict   = errors.New("the server gave no verdict in time; the session was closed")
-	errNoAnswer    = errors.New("no answer within 5 s")
-	errNeverSent   = errors.New("it was never sent")
-	errAbandoned   = errors.New("the session was closed with the last attempt on it abandoned")
-	errManyLeft    = errors.New("the session was closed with too many abandoned attempts on it")
-	errRetired     = errors.New("the session was closed after the leader moved")
-	errConnecting  = errors.New("the connection was not established in time")
-	errWrongKey    = errors.New("the server answered an attempt with another key")
-	errLastReply   = errors.New("the server closed the session inside a reply")
-	errSelfSteered = errors.New("the server steers to itself")
+	errLateGrant  = errors.New("the grant came after the deadline and is being given back")
+	errNoVerdict  = errors.New("the server gave no verdict in time; the session was closed")
+	errNoAnswer   = errors.New("no answer within 5 s")
+	errNeverSent  = errors.New("it was never sent")
+	errAbandoned  = errors.New("the session was closed with the last attempt on it abandoned")
+	errManyLeft   = errors.New("the session was closed with too many abandoned attempts on it")
+	errRetired    = errors.New("the session was closed after the leader moved")
+	errConnecting = errors.New("the connection was not established in time")
+	errWrongKey   = errors.New("the server answered an attempt with another key")
+	errLastReply  = errors.New("the server closed the session inside a reply")
 )
 
 // contextError is a context's error together with its cause when they differ.

@@ -107,6 +107,35 @@ func TestClient_4_MovedSteersToTheLeader(t *testing.T) {
 			r.wantOpen(0)
 		})
 	})
+	t.Run("a connection to the old leader that comes too late is not used", func(t *testing.T) {
+		var slow bool
+		bubble(t, func(cfg *client.Config) {
+			cfg.Sessions = 2
+			dial := cfg.DialContext
+			cfg.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+				if slow && addr == "a:1" {
+					time.Sleep(2 * sec)
+				}
+				slow = true
+				return dial(ctx, network, addr)
+			}
+		}, func(r *rig) {
+			r.srv.Script(scripted.After(sec, scripted.Moved("b:1")), scripted.Silent())
+			one, two := r.call(r.ctx, "k"), r.call(r.ctx, "l") // the second one wants another session
+			r.at(3 * sec)
+			r.wantConns(2)
+			for _, ch := range []<-chan result{one, two} {
+				if res := settled(t, ch); res.err != nil {
+					t.Fatal(res.err)
+				}
+			}
+			r.must("m")
+			r.wantOpen(0)
+			if n := len(r.frames(codec.OpAcquire)); n > 2 {
+				t.Fatalf("%d acquires went to the old leader", n)
+			}
+		})
+	})
 	t.Run("ping-pong backs off", func(t *testing.T) {
 		bubble(t, nil, func(r *rig) {
 			r.srv.Otherwise(scripted.Moved("b:1"))
@@ -121,10 +150,19 @@ func TestClient_4_MovedSteersToTheLeader(t *testing.T) {
 	})
 	for name, addr := range map[string]string{"itself": "a:1", "nonsense": "no address", "nothing": ""} {
 		t.Run("to "+name, func(t *testing.T) {
-			bubble(t, nil, func(r *rig) {
+			var dialled []string
+			bubble(t, func(cfg *client.Config) {
+				dial := cfg.DialContext
+				cfg.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+					dialled = append(dialled, addr)
+					return dial(ctx, network, addr)
+				}
+			}, func(r *rig) {
 				r.srv.Script(scripted.Moved(addr))
-				r.must("k") // here, after a moment
-				r.wantConns(2)
+				r.must("k")
+				if r.since() == 0 || len(dialled) != 2 || dialled[0] != "a:1" || dialled[1] != "a:1" {
+					t.Fatalf("dialled %v, want a:1 again after a moment", dialled)
+				}
 			})
 		})
 	}

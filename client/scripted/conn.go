@@ -27,13 +27,19 @@ type Conn struct {
 	in []byte // read and not consumed; the reader's
 
 	mu    sync.Mutex
-	out   [][]byte
+	out   []output
 	held  [][]byte      // kept back by Hold
 	ended bool          // no more replies are taken; what is queued still goes out
 	cut   bool          // not even that
 	wake  chan struct{} // capacity 1: out, ended or cut has changed
 	gone  chan struct{} // closed with ended
 	done  chan struct{} // closed when the connection is over
+}
+
+// output is bytes to send, or a mark to close when everything before is sent.
+type output struct {
+	frame []byte
+	sent  chan struct{}
 }
 
 // ID numbers the server's connections from 1.
@@ -44,10 +50,24 @@ func (c *Conn) ID() int { return c.id }
 func (c *Conn) Send(frame []byte) {
 	c.mu.Lock()
 	if !c.ended {
-		c.out = append(c.out, slices.Clone(frame))
+		c.out = append(c.out, output{frame: slices.Clone(frame)})
 	}
 	c.mu.Unlock()
 	c.signal()
+}
+
+// Flush waits until every reply so far has gone out. It does not wait on a
+// connection that is ending or cut.
+func (c *Conn) Flush() {
+	sent := make(chan struct{})
+	c.mu.Lock()
+	c.out = append(c.out, output{sent: sent})
+	c.mu.Unlock()
+	c.signal()
+	select {
+	case <-sent:
+	case <-c.gone:
+	}
 }
 
 // End closes the connection once what is queued has gone out.
@@ -109,20 +129,23 @@ func (c *Conn) signal() {
 func (c *Conn) write() {
 	for {
 		c.mu.Lock()
-		var next []byte
-		if len(c.out) > 0 && !c.cut {
+		var next output
+		some := len(c.out) > 0 && !c.cut
+		if some {
 			next, c.out = c.out[0], c.out[1:]
 		}
-		over := next == nil && c.ended
+		over := !some && c.ended
 		c.mu.Unlock()
 		switch {
 		case over:
 			c.hangUp()
 			return
-		case next == nil:
+		case !some:
 			<-c.wake
+		case next.sent != nil:
+			close(next.sent)
 		default:
-			if _, err := c.conn.Write(next); err != nil {
+			if _, err := c.conn.Write(next.frame); err != nil {
 				c.Cut()
 			}
 		}

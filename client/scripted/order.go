@@ -114,7 +114,7 @@ func Error(reason string) Order { return Then(Raw([]byte("E"+reason+"\n")), End(
 func End() Order { return whole(func(c *Conn, _ Frame, _ func([]byte)) { c.End() }) }
 
 // CutBefore closes, when the frame's turn has come, without reading a byte of
-// it.
+// it. This and the next two let the replies to earlier frames go out first.
 func CutBefore() Order { return CutInside(0) }
 
 // CutInside closes after it has read n bytes of the frame.
@@ -123,7 +123,11 @@ func CutInside(n int) Order { return Order{read: n, act: cut} }
 // CutAfter closes after it has read the frame, without an answer.
 func CutAfter() Order { return Order{read: -1, act: cut} }
 
-func cut(c *Conn, _ Frame, _ func([]byte)) { c.Cut() }
+// cut lets the replies to earlier frames go out first.
+func cut(c *Conn, _ Frame, _ func([]byte)) {
+	c.Flush()
+	c.Cut()
+}
 
 // CutReply carries out o. Of its reply n bytes go out; then it closes.
 func CutReply(n int, o Order) Order {

@@ -164,7 +164,8 @@ func (s *Server) Accept(conn net.Conn) bool {
 	c := &Conn{
 		srv: s, conn: conn, id: len(s.conns) + 1,
 		otherwise: s.otherwise, secrets: s.secrets, greeting: s.greeting,
-		wake: make(chan struct{}, 1), gone: make(chan struct{}), done: make(chan struct{}),
+		wake: make(chan struct{}, 1),
+		gone: make(chan struct{}), done: make(chan struct{}),
 	}
 	if len(s.scripts) > 0 {
 		c.script, s.scripts = s.scripts[0], s.scripts[1:]
