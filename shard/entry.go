@@ -31,18 +31,17 @@ type entries struct {
 	aside uint32 // 0 if there is none; its token is 0
 }
 
+// take returns an entry without queue; its other fields are the caller's to set.
 func (s *entries) take() (uint32, *entry) {
 	i := s.aside
 	if i == 0 {
 		i = s.Alloc()
-		return i, s.At(i)
 	}
 	s.aside = 0
-	e := s.At(i)
-	*e = entry{}
-	return i, e
+	return i, s.At(i)
 }
 
+// put takes back an entry whose queue is empty.
 func (s *entries) put(i uint32, e *entry) {
 	if s.aside != 0 {
 		s.Free(i)

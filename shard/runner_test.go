@@ -238,6 +238,9 @@ func (r *runner) events() []modelEvent {
 		}
 	}
 	r.shard.ClearEvents()
+	if len(r.shard.Events()) != 0 || len(r.shard.arena) != 0 {
+		r.Fatalf("%d events and %d B of keys after ClearEvents", len(r.shard.Events()), len(r.shard.arena))
+	}
 	return events
 }
 

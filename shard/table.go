@@ -99,11 +99,8 @@ type index struct {
 	shrinkAt int // main is due for shrinking when count falls below it
 }
 
-// init makes the index empty, with its starting memory: none.
-func (x *index) init() {
-	x.old = table{}
-	x.setMain(newTable(segmentBits))
-}
+// init makes the zero index ready.
+func (x *index) init() { x.setMain(newTable(segmentBits)) }
 
 func (x *index) setMain(t table) {
 	x.main = t
@@ -137,7 +134,8 @@ func (x *index) insert(t *table, pos uint32, slot uint64) {
 }
 
 // remove empties the slot at pos of t. Positions of before are not valid after
-// it.
+// it. When the last is removed, main has one segment again and no move is on:
+// each halving is over long before the next is due.
 func (x *index) remove(t *table, pos uint32) {
 	t.cut(pos)
 	x.count--
@@ -145,9 +143,6 @@ func (x *index) remove(t *table, pos uint32) {
 		x.move()
 	} else if x.count < x.shrinkAt {
 		x.beginMove(32 - x.main.shift - 1)
-	}
-	if x.count == 0 && (x.moving() || len(x.main.segments) > 1) {
-		x.init()
 	}
 }
 
