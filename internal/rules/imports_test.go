@@ -23,7 +23,7 @@ var mayImport = map[string][]string{
 	"client":          {"codec", "auth"},
 	"client/scripted": {"codec", "auth"},
 	"cluster":         {"shard", "lease"},
-	"bench":           {"client", "codec"},
+	"bench":           {"client", "codec", "auth"},
 	"internal/admin":  {"loop", "shard", "lease", "internal/procs"},
 	"internal/e2e":    {},
 	"internal/rules":  {},
