@@ -138,31 +138,43 @@ func TestGoneWaitersAreSkipped(t *testing.T) {
 	})
 }
 
-// TestGoneWaiterMakesRoom: the place of a removed attempt is free at once.
+// TestGoneWaiterMakesRoom: the place of a removed attempt is free at once,
+// also while the connection's end still lingers.
 func TestGoneWaiterMakesRoom(t *testing.T) {
+	const atOnce = 500 * time.Millisecond // half of what an end may linger
 	onLoops(t, func(t *testing.T, s *server) {
 		p := s.dial(t)
-		p.lock("k", 250)
-		for range 20 {
-			gone := s.dial(t)
-			gone.queue(250, 250, "k")
-			p.refused('B', 250, "k")
-			gone.reset()
-			begin := time.Now()
-			for busy := true; busy; {
-				o := newOwner()
-				q := s.dial(t)
-				q.send(acquire(o, 250, 250, "k"), release(0, "k"))
-				r, err := q.next()
-				if busy = r.is('B', o, "k"); err != nil || !busy && !r.is('N', 0, "k") {
-					t.Fatalf("got %v, %v", r, err)
+		for i := range 4 { // on different loops
+			p.lock(fmt.Sprint("k", i), 250)
+		}
+		for how, leave := range map[string]func(p *peer){
+			"FIN":        (*peer).close,
+			"RST":        (*peer).reset,
+			"half-close": (*peer).closeWrite,
+			"error":      func(p *peer) { p.send([]byte("?")); p.ends("Ebad_op\n") },
+		} {
+			for i := range 8 {
+				key := fmt.Sprint("k", i%4)
+				gone := s.dial(t)
+				gone.queue(250, 250, key)
+				p.refused('B', 250, key)
+				leave(gone)
+				left := time.Now()
+				for busy := true; busy; {
+					q, o := s.dial(t), newOwner()
+					q.send(acquire(o, 250, 250, key), release(0, key))
+					r, err := q.next()
+					if busy = r.is('B', o, key); err != nil || !busy && !r.is('N', 0, key) {
+						t.Fatalf("got %v, %v", r, err)
+					}
+					if d := r.at.Sub(left); busy && d > atOnce+slack(left) {
+						t.Fatalf("%s: the place was not free after %v", how, d)
+					}
+					q.reset()
 				}
-				q.reset()
-				if time.Since(begin) > patience {
-					t.Fatal("the place was never free again")
-				}
+				gone.close()
+				await(t, "the queue is empty", func() bool { return s.metrics(t)["ticketing_waiters"] == 0 })
 			}
-			await(t, "the queue is empty", func() bool { return s.metrics(t)["ticketing_waiters"] == 0 })
 		}
 	}, "MAX_WAITERS=1")
 }

@@ -8,8 +8,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // TestConnectionStorm: far more clients than the limit dial again and again.
@@ -131,78 +129,4 @@ func TestThousandsOfConnections(t *testing.T) {
 		t.Logf("small again %v after they left", time.Since(begin).Round(time.Millisecond))
 		s.dial(t).quiet()
 	}, fmt.Sprint("MAX_CONNECTIONS=", n))
-}
-
-// setFiles sets the soft limit of open files of a running server.
-func (s *server) setFiles(t *testing.T, soft uint64) (before uint64) {
-	t.Helper()
-	var old unix.Rlimit
-	if err := unix.Prlimit(s.pid(), unix.RLIMIT_NOFILE, nil, &old); err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Prlimit(s.pid(), unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: soft, Max: old.Max}, nil); err != nil {
-		t.Skip("prlimit: ", err)
-	}
-	return old.Cur
-}
-
-// TestOutOfFiles takes the file descriptors from the running server while
-// hundreds dial. It lives, serves whom it has without spinning, and accepts
-// again within a second of the shortage's end.
-func TestOutOfFiles(t *testing.T) {
-	const dials = 400
-	onLoops(t, func(t *testing.T, s *server) {
-		before := s.footprint(t)
-		held := s.dial(t)
-		token := held.lock("held", 250)
-		stop := s.keepServing(t, 4)
-		for round := range 2 {
-			old := s.setFiles(t, uint64(before.files+7)) // 5 connections are there
-			var pending []*peer
-			for range dials {
-				p, err := s.tryDial(t, 0)
-				if err != nil {
-					t.Fatal(err)
-				}
-				p.write(release(0, "pending"))
-				pending = append(pending, p)
-			}
-			ticks := cpuTicks(t, s.pid())
-			time.Sleep(time.Second)
-			if used := cpuTicks(t, s.pid()) - ticks; used > 60 {
-				t.Errorf("the server used %d ms of CPU in a second of shortage", 10*used)
-			}
-			held.refused('T', 0, "held")
-			if !s.alive() {
-				t.Fatal("the server has ended")
-			}
-			s.setFiles(t, old)
-			begin := time.Now()
-			p := s.dial(t)
-			p.quiet()
-			if d := time.Since(begin); d > time.Second+slack(begin) {
-				t.Errorf("round %d: a new client was served %v after the shortage", round, d)
-			} else {
-				t.Logf("a new client was served %v after the shortage", d)
-			}
-			served := 0
-			for _, p := range pending { // each is served or closed; none hangs
-				r, err := p.next()
-				switch {
-				case err == nil && r.is('N', 0, "pending"):
-					served++
-				case err == io.EOF || errors.Is(err, syscall.ECONNRESET):
-				default:
-					t.Fatalf("got %v, %v", r, err)
-				}
-				p.close()
-			}
-			t.Logf("%d of %d that dialled in the shortage were served", served, dials)
-			p.close()
-		}
-		held.unlock(token, "held")
-		held.close()
-		stop()
-		s.backTo(t, before)
-	})
 }

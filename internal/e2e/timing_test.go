@@ -79,9 +79,11 @@ func TestWaitRunsOut(t *testing.T) {
 }
 
 // TestLeaseEnds: a lease never ends early, and the first waiter is granted
-// within 10 ms after it ends (§3.6). Three in a row on each key.
+// within 10 ms after it ends (§3.6). Three in a row on each key, each with a
+// lease of its own.
 func TestLeaseEnds(t *testing.T) {
 	const keys = 60
+	leases := [4]byte{2, 1, 2, 250} // in seconds
 	onLoopsAlone(t, func(t *testing.T, s *server) {
 		together(t, keys, func(i int) error {
 			time.Sleep(time.Duration(i) * 3 * time.Millisecond) // spread the deadlines
@@ -95,7 +97,7 @@ func TestLeaseEnds(t *testing.T) {
 				defer ps[j].close()
 			}
 			const first = 100
-			sent, _, err := ps[0].timedWrite(acquire(first, 0, 1, key))
+			sent, _, err := ps[0].timedWrite(acquire(first, 0, leases[0], key))
 			if err != nil {
 				return err
 			}
@@ -104,7 +106,7 @@ func TestLeaseEnds(t *testing.T) {
 				return err
 			}
 			for j := 1; j < len(ps); j++ { // queued one after another
-				if err := ps[j].write(acquire(first+uint64(j), 30, 1, key), release(0, key)); err != nil {
+				if err := ps[j].write(acquire(first+uint64(j), 30, leases[j], key), release(0, key)); err != nil {
 					return err
 				}
 				if _, err := ps[j].want('N', 0, key); err != nil {
@@ -121,11 +123,12 @@ func TestLeaseEnds(t *testing.T) {
 				}
 				// The lease began when the server granted: before its reply
 				// was here, and after the previous lease's end at the soonest.
-				sent = sent.Add(time.Second)
+				lease := time.Duration(leases[j-1]) * time.Second
+				sent = sent.Add(lease)
 				if r.at.Before(sent) {
 					return fmt.Errorf("grant %d: %v early", j, sent.Sub(r.at))
 				}
-				due := last.at.Add(time.Second)
+				due := last.at.Add(lease)
 				if late, most := r.at.Sub(due), slack(due); late > most {
 					return fmt.Errorf("grant %d: %v late, %v allowed", j, late, most)
 				}
