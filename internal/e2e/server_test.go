@@ -82,6 +82,7 @@ func startLoops(t testing.TB, loops int, env ...string) *server {
 // command is `ticketing serve` with these settings and none of ours, on free
 // ports unless told otherwise.
 func command(env ...string) *exec.Cmd {
+	trackSources()
 	cmd := exec.Command(serverPath, "serve")
 	cmd.Env = append([]string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"),
