@@ -13,6 +13,10 @@ import (
 // cli is the command line: one field for each command.
 type cli struct {
 	Serve   serveCmd   `cmd:"" help:"Run a node: single mode, in memory, on loopback without any setting."`
+	Lock    lockCmd    `cmd:"" help:"Acquire a key, run a command, release the key."`
+	Acquire acquireCmd `cmd:"" help:"Acquire a key and print the token of the grant."`
+	Release releaseCmd `cmd:"" help:"Release a key."`
+	Status  statusCmd  `cmd:"" help:"Show what a node says of itself."`
 	Version versionCmd `cmd:"" help:"Print version, commit and Go version."`
 }
 

@@ -14,6 +14,15 @@ const (
 	exitDone        = 0
 	exitEnvironment = 1 // the settings are right and the machine says no
 	exitSetting     = 2 // a bad setting, flag or command: nothing was started
+
+	// Of the client commands.
+	exitTimeout       = 10 // not granted in time
+	exitBusy          = 11
+	exitNotHeld       = 12
+	exitIndeterminate = 13
+	exitNoSession     = 14  // nothing was asked of a server
+	exitLeaseEnded    = 15  // lock: the lease ended while its command still ran
+	exitSignal        = 128 // added to the number of the signal that ended it
 )
 
 // exitError is an error that decides the exit code.
@@ -25,6 +34,12 @@ type exitError struct {
 func (e *exitError) Error() string { return e.err.Error() }
 func (e *exitError) Unwrap() error { return e.err }
 
+// statusError is an exit code that says all there is to say: no message comes
+// with it.
+type statusError int
+
+func (e statusError) Error() string { return "exit status " + strconv.Itoa(int(e)) }
+
 func settingFailed(err error) error     { return &exitError{exitSetting, err} }
 func environmentFailed(err error) error { return &exitError{exitEnvironment, err} }
 
@@ -32,9 +47,12 @@ func environmentFailed(err error) error { return &exitError{exitEnvironment, err
 func exitCode(err error) int {
 	var chosen *exitError
 	var usage *kong.ParseError
+	var status statusError
 	switch {
 	case err == nil:
 		return exitDone
+	case errors.As(err, &status):
+		return int(status)
 	case errors.As(err, &chosen):
 		return chosen.code
 	case errors.As(err, &usage):

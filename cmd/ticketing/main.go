@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -23,8 +24,14 @@ type process struct {
 // stderr, and returns the exit code.
 func (p *process) main(ctx context.Context, args []string) int {
 	err := p.run(ctx, args)
-	if err != nil {
-		fmt.Fprintf(p.stderr, "ticketing: %s\n", oneLine(err.Error()))
+	var status statusError
+	if err != nil && !errors.As(err, &status) {
+		p.complain(err)
 	}
 	return exitCode(err)
+}
+
+// complain tells of an error, as one line on stderr.
+func (p *process) complain(err error) {
+	fmt.Fprintf(p.stderr, "ticketing: %s\n", oneLine(err.Error()))
 }

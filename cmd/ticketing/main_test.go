@@ -13,16 +13,53 @@ import (
 )
 
 // TestMain makes this test binary run as the ticketing command, under that name
-// in PATH: scripts and tests start real processes.
+// in PATH: scripts and tests start real processes. As probe it is a command for
+// ticketing lock to run.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"ticketing": main})
+	testscript.Main(m, map[string]func(){"ticketing": main, "probe": probe})
 }
 
 func TestScripts(t *testing.T) {
+	s := start(t, command(t, nil)) // of the client commands
 	testscript.Run(t, testscript.Params{
-		Dir:  "testdata/script",
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"fails": scriptFails},
+		Dir: "testdata/script",
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("GORACE", noRaceSleep)
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"fails": scriptFails, "exits": scriptExits, "server": scriptServer(s),
+		},
 	})
+}
+
+// scriptServer has the client commands of a script talk to s.
+func scriptServer(s *server) func(*testscript.TestScript, bool, []string) {
+	return func(ts *testscript.TestScript, _ bool, _ []string) {
+		ts.Setenv("TICKETING_ADDR", s.client)
+		ts.Setenv("ADMIN_ADDR", s.admin)
+	}
+}
+
+// scriptExits runs a command that must exit with a given code: exits CODE
+// COMMAND ARG...
+func scriptExits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE COMMAND ARG...")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	got := exitDone
+	if err := ts.Exec(args[1], args[2:]...); err != nil {
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) {
+			ts.Fatalf("ended with %v", err)
+		}
+		got = exit.ExitCode()
+	}
+	if got != want {
+		ts.Fatalf("exit status %d, want %d", got, want)
+	}
 }
 
 // scriptFails runs a command that must print nothing but one line of error and
@@ -31,13 +68,7 @@ func scriptFails(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 3 {
 		ts.Fatalf("usage: fails CODE PATTERN COMMAND ARG...")
 	}
-	want, err := strconv.Atoi(args[0])
-	ts.Check(err)
-	err = ts.Exec(args[2], args[3:]...)
-	var exit *exec.ExitError
-	if !errors.As(err, &exit) || exit.ExitCode() != want {
-		ts.Fatalf("ended with %v, want exit status %d", err, want)
-	}
+	scriptExits(ts, false, append([]string{args[0]}, args[2:]...))
 	stdout, stderr := ts.ReadFile("stdout"), ts.ReadFile("stderr")
 	line, rest, _ := strings.Cut(stderr, "\n")
 	if stdout != "" || rest != "" || !strings.HasPrefix(line, "ticketing: ") {

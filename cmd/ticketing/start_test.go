@@ -20,6 +20,10 @@ import (
 // on how long anything takes.
 const patience = 60 * time.Second
 
+// noRaceSleep is the value of GORACE for the processes of tests: under the race
+// detector they would sleep a second before they end.
+const noRaceSleep = "atexit_sleep_ms=0"
+
 // server is a ticketing serve process of a test.
 type server struct {
 	t             *testing.T
@@ -52,14 +56,31 @@ func (l *logTail) look() (string, <-chan struct{}) {
 	return l.text.String(), l.grown
 }
 
+// await waits until the text holds what is wanted, from an offset on, and
+// returns the offset behind it.
+func (l *logTail) await(t *testing.T, from int, want string) int {
+	t.Helper()
+	timeout := time.After(patience)
+	for {
+		all, grown := l.look()
+		if i := strings.Index(all[from:], want); i >= 0 {
+			return from + i + len(want)
+		}
+		select {
+		case <-grown:
+		case <-timeout:
+			t.Fatalf("%q does not come; there is %q", want, all)
+		}
+	}
+}
+
 // command prepares ticketing serve on free ports of loopback, with args behind
 // the defaults and no variable but extra ones.
 func command(t *testing.T, environ []string, args ...string) *exec.Cmd {
 	t.Helper()
 	all := append([]string{"serve", "--listen-addr=127.0.0.1:0", "--admin-addr=127.0.0.1:0"}, args...)
 	cmd := exec.Command("ticketing", all...)
-	// A process under the race detector would sleep a second before it ends.
-	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "GORACE=atexit_sleep_ms=0"}, environ...)
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "GORACE=" + noRaceSleep}, environ...)
 	return cmd
 }
 
@@ -145,18 +166,7 @@ func (s *server) exits(code int) {
 // how far it was read.
 func (s *server) logs(from int, text string) int {
 	s.t.Helper()
-	timeout := time.After(patience)
-	for {
-		all, grown := s.log.look()
-		if i := strings.Index(all[from:], text); i >= 0 {
-			return from + i + len(text)
-		}
-		select {
-		case <-grown:
-		case <-timeout:
-			s.t.Fatalf("the log does not say %q", text)
-		}
-	}
+	return s.log.await(s.t, from, text)
 }
 
 // get asks the admin endpoint.
