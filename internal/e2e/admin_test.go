@@ -130,3 +130,20 @@ func TestAdminOff(t *testing.T) {
 		t.Errorf("an admin address was printed: %s", s.admin)
 	}
 }
+
+// TestProfilesDoNotBlock: a profile and a trace are taken while clients are
+// served as always.
+func TestProfilesDoNotBlock(t *testing.T) {
+	onLoopsParallel(t, func(t *testing.T, s *server) {
+		stop := s.keepServing(t, 4)
+		together(t, 3, func(i int) error {
+			path := []string{"/debug/pprof/profile?seconds=1", "/debug/pprof/trace?seconds=1", "/debug/pprof/goroutine?debug=2"}[i]
+			status, body, err := s.tryGet(path)
+			if err != nil || status != 200 || len(body) < 100 {
+				return fmt.Errorf("%s: %d, %d bytes, %v", path, status, len(body), err)
+			}
+			return nil
+		})
+		stop()
+	})
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -93,6 +94,9 @@ func TestOutOfFiles(t *testing.T) {
 			}
 			t.Logf("%d of %d that dialled in the shortage were served", served, dials)
 			p.close()
+		}
+		if n := strings.Count(s.stderr.String(), "\n"); n > 60 {
+			t.Errorf("the server wrote %d lines about it", n)
 		}
 		held.unlock(token, "held")
 		held.close()

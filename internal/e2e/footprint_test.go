@@ -79,7 +79,7 @@ func (s *server) backTo(t testing.TB, before footprint) {
 // returned function is called, which wants them served without a gap.
 func (s *server) keepServing(t testing.TB, clients int) (stop func()) {
 	t.Helper()
-	const gap = time.Second // no bound of the protocol: it finds a server that stalls
+	const gap = 5 * time.Second // no bound of the protocol: it finds a server that stalls
 	done := make(chan struct{})
 	errs := make(chan error, clients)
 	var ready sync.WaitGroup

@@ -201,36 +201,11 @@ func idle(p *peer, first string) error {
 }
 
 // TestByteASecond: clients that send a byte a second are turned away after
-// the progress timeout, while others are served without delay.
+// the progress timeout, while others are served.
 func TestByteASecond(t *testing.T) {
 	const slow = 150
 	onLoopsParallel(t, func(t *testing.T, s *server) {
-		done := make(chan struct{})
-		served := make(chan error, 1)
-		p := s.dial(t)
-		go func() {
-			for {
-				select {
-				case <-done:
-					served <- nil
-					return
-				case <-time.After(10 * time.Millisecond):
-				}
-				begin := time.Now()
-				if err := p.write(release(0, "served")); err != nil {
-					served <- err
-					return
-				}
-				r, err := p.want('N', 0, "served")
-				if err == nil && r.at.Sub(begin) > 500*time.Millisecond+slack(begin) {
-					err = fmt.Errorf("served after %v", r.at.Sub(begin))
-				}
-				if err != nil {
-					served <- err
-					return
-				}
-			}
-		}()
+		stop := s.keepServing(t, 2)
 		frame := acquire(1, 0, 250, text(128))
 		together(t, slow, func(i int) error {
 			time.Sleep(time.Duration(i) * 5 * time.Millisecond)
@@ -253,9 +228,6 @@ func TestByteASecond(t *testing.T) {
 			}()
 			return p.timesOut(sent, wrote)
 		})
-		close(done)
-		if err := <-served; err != nil {
-			t.Error(err)
-		}
+		stop()
 	})
 }

@@ -86,6 +86,7 @@ func command(env ...string) *exec.Cmd {
 	cmd := exec.Command(serverPath, "serve")
 	cmd.Env = append([]string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"),
+		"GORACE=atexit_sleep_ms=0", // a racy build waits for a second otherwise
 		"LISTEN_ADDR=127.0.0.1:0", "ADMIN_ADDR=127.0.0.1:0",
 	}, env...)
 	return cmd
@@ -178,6 +179,14 @@ func (s *server) signal(t testing.TB, sig syscall.Signal) {
 	if err := s.cmd.Process.Signal(sig); err != nil {
 		t.Fatalf("%v: %v", sig, err)
 	}
+}
+
+// stopFor stops the process as the kernel may at any time, and lets it go on.
+func (s *server) stopFor(t testing.TB, d time.Duration) {
+	t.Helper()
+	s.signal(t, syscall.SIGSTOP)
+	time.Sleep(d)
+	s.signal(t, syscall.SIGCONT)
 }
 
 // alive says that the process still runs.

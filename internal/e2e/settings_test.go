@@ -34,10 +34,10 @@ func ends(t testing.TB, cmd *exec.Cmd) (code int, stderr string) {
 	begin := time.Now()
 	cmd.Wait()
 	if d := time.Since(begin); d > 2*time.Second+slack(begin) {
-		t.Errorf("%v: the server ended only after %v", cmd.Env[2:], d)
+		t.Errorf("%v: the server ended only after %v", cmd.Env[3:], d)
 	}
 	if out.Len() > 0 {
-		t.Errorf("%v: the server printed %q", cmd.Env[2:], out.String())
+		t.Errorf("%v: the server printed %q", cmd.Env[3:], out.String())
 	}
 	return cmd.ProcessState.ExitCode(), errs.String()
 }
@@ -79,6 +79,7 @@ func TestSettingsOutOfRange(t *testing.T) {
 
 // TestSettingsInRange: both ends of each range are accepted.
 func TestSettingsInRange(t *testing.T) {
+	t.Parallel()
 	for _, env := range [][]string{
 		{"LOOPS=1", "MAX_CONNECTIONS=1", "MAX_WAITERS=1", "MAX_TOTAL_WAITERS=1", "MAX_KEYS=1", "DRAIN_TIMEOUT=0s"},
 		{"LOOPS=256", "MAX_CONNECTIONS=8192", "MAX_WAITERS=16384", "MAX_TOTAL_WAITERS=65536", "MAX_KEYS=16777216", "DRAIN_TIMEOUT=5m"},

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -54,6 +55,9 @@ func TestConnectionStorm(t *testing.T) {
 		t.Logf("%d got in, %d were turned away", in.Load(), out.Load())
 		stop()
 		s.backTo(t, before)
+		if n := strings.Count(s.stderr.String(), "\n"); n > 60 {
+			t.Errorf("the server wrote %d lines about it", n)
+		}
 		await(t, "the whole limit is there again", func() bool {
 			var all []*peer
 			defer func() {

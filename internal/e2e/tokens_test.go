@@ -42,8 +42,7 @@ func TestTokensRise(t *testing.T) {
 					if other, twice := issued.LoadOrStore(r.token, r.text); twice {
 						return fmt.Errorf("%v: that token was issued for %v", r, other)
 					}
-					for m := seen.Load(); m < r.token && !seen.CompareAndSwap(m, r.token); m = seen.Load() {
-					}
+					raise(&seen, r.token)
 					b = append(b, release(r.token, r.text)...)
 				}
 				if err := p.write(b); err != nil {
@@ -60,6 +59,12 @@ func TestTokensRise(t *testing.T) {
 	})
 }
 
+// raise makes m at least v.
+func raise(m *atomic.Uint64, v uint64) {
+	for old := m.Load(); old < v && !m.CompareAndSwap(old, v); old = m.Load() {
+	}
+}
+
 // TestExclusion: many clients contend for few keys. Two never hold one at a
 // time, and each holder's token is greater than the one before.
 func TestExclusion(t *testing.T) {
@@ -70,6 +75,7 @@ func TestExclusion(t *testing.T) {
 	}
 	onLoops(t, func(t *testing.T, s *server) {
 		guards := make([]guard, 5)
+		var seen atomic.Uint64 // greatest token over all keys
 		together(t, clients, func(i int) error {
 			p, err := s.tryDial(t, 0)
 			if err != nil {
@@ -79,6 +85,7 @@ func TestExclusion(t *testing.T) {
 			for round := range rounds {
 				k := (i + round) % len(guards)
 				g, key, o := &guards[k], fmt.Sprint("guard", k), newOwner()
+				before := seen.Load()
 				if err := p.write(acquire(o, 250, 250, key)); err != nil {
 					return err
 				}
@@ -86,6 +93,10 @@ func TestExclusion(t *testing.T) {
 				if err != nil {
 					return err
 				}
+				if r.token <= before {
+					return fmt.Errorf("got %v when token %d had been issued", r, before)
+				}
+				raise(&seen, r.token)
 				if !g.holder.CompareAndSwap(0, o) {
 					return fmt.Errorf("%s: granted to %#x while %#x held it", key, o, g.holder.Load())
 				}
