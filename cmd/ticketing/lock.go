@@ -92,7 +92,7 @@ func (c *lockCmd) Run(ctx context.Context, p *process) error {
 // before the key is asked for.
 func (c *lockCmd) program() (path string, argv []string, err error) {
 	if c.Command[0] != "--" || len(c.Command) == 1 {
-		return "", nil, errors.New("usage: ticketing lock KEY [flags] -- CMD ARG...")
+		return "", nil, errors.New("want lock KEY [flags] -- CMD ARG...: the two dashes or CMD are missing")
 	}
 	argv = c.Command[1:]
 	path, err = exec.LookPath(argv[0])

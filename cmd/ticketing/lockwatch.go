@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"os"
-	"os/signal"
 	"syscall"
 	"time"
 )
@@ -97,7 +96,6 @@ func (w *watch) leaseEnds() {
 // pass hands a signal on to the command's group.
 func (w *watch) pass(s syscall.Signal) {
 	if s == syscall.SIGCONT {
-		signal.Notify(w.signals, syscall.SIGTSTP) // see stopAlong
 		if !time.Now().Before(w.deadline) {
 			w.leaseEnds() // while this process was stopped: the command must not go on
 		}
@@ -124,9 +122,9 @@ func (w *watch) stopped(by syscall.Signal) {
 }
 
 // stopAlong stops this process's group, so that the shell sees a job that has
-// stopped. SIGCONT is how the shell continues it.
+// stopped. SIGCONT is how the shell continues it. It is not SIGTSTP, which this
+// process catches.
 func (w *watch) stopAlong() {
 	w.tty.takeBack()
-	signal.Reset(syscall.SIGTSTP)
-	syscall.Kill(0, syscall.SIGTSTP)
+	syscall.Kill(0, syscall.SIGSTOP)
 }
