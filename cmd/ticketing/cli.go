@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/alecthomas/kong"
+
+	"ticketing/bench"
 )
 
 // cli is the command line: one field for each command.
@@ -16,6 +18,7 @@ type cli struct {
 	Lock    lockCmd    `cmd:"" help:"Acquire a key, run a command, release the key."`
 	Acquire acquireCmd `cmd:"" help:"Acquire a key and print the token of the grant."`
 	Release releaseCmd `cmd:"" help:"Release a key."`
+	Bench   benchCmd   `cmd:"" help:"Load a server and check its answers."`
 	Status  statusCmd  `cmd:"" help:"Show what a node says of itself."`
 	Version versionCmd `cmd:"" help:"Print version, commit and Go version."`
 }
@@ -26,10 +29,11 @@ func newParser(into *cli, p *process) (*kong.Kong, error) {
 	parser, err := kong.New(into,
 		kong.Name("ticketing"),
 		kong.Description("A lock server: exclusive, leased locks with fair queues and fencing tokens."),
-		kong.Vars{"loops": strconv.Itoa(defaultLoops())},
+		kong.Vars{"loops": strconv.Itoa(defaultLoops()), "benchthreads": strconv.Itoa(bench.Defaults().Threads)},
 		kong.Writers(p.stdout, p.stderr),
 		kong.Resolvers(environment(p.environ)),
 		kong.ValueFormatter(helpText),
+		kong.Help(helpOfDefaults),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 110}),
 	)
 	if err != nil {
@@ -102,7 +106,7 @@ func plain(err error) error {
 // its variable.
 func helpText(value *kong.Value) string {
 	text := value.Help
-	if value.Flag == nil || len(value.Flag.Envs) == 0 {
+	if value.Flag == nil {
 		return text
 	}
 	if allowed := value.Tag.Get("range"); allowed != "" {
@@ -110,6 +114,9 @@ func helpText(value *kong.Value) string {
 	}
 	if shown := shownDefault(value); shown != "" {
 		text += " Default: " + shown + "."
+	}
+	if len(value.Flag.Envs) == 0 {
+		return text
 	}
 	return text + fmt.Sprintf(" ($%s)", value.Flag.Envs[0])
 }
