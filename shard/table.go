@@ -146,15 +146,19 @@ func (x *index) remove(t *table, pos uint32) {
 	}
 }
 
-// locate returns where an entry's slot is; it must be there.
+// locate returns where an entry's slot is. It must be there: to go on without
+// it would be to search forever.
 func (x *index) locate(fragment, entry uint32) (*table, uint32) {
 	t := x.tableOf(fragment)
 	want := uint64(fragment)<<32 | uint64(entry)
-	pos := t.home(fragment)
-	for t.at(pos) != want {
-		pos = (pos + 1) & t.mask
+	for pos := t.home(fragment); ; pos = (pos + 1) & t.mask {
+		switch t.at(pos) {
+		case want:
+			return t, pos
+		case 0:
+			panic("shard: an entry is not in the index")
+		}
 	}
-	return t, pos
 }
 
 // beginMove makes main the old table, to be emptied into a new one of 2^bits
