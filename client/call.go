@@ -65,6 +65,7 @@ type call struct {
 	immediate bool   // an acquire with wait 0
 	resent    bool   // a release of which a byte may have left on an earlier session
 	counted   bool   // a compensation that is in Stats.CompensationsSent
+	extended  bool   // overdue was put off once, after a stall
 	id        uint64 // owner of an acquire, token of a release
 	key       string
 	deadline  instant // §2.1, §3.1
@@ -103,7 +104,7 @@ func (c *Client) newCall(kind callKind, id uint64, key string, deadline instant)
 
 // free gives back a call that nobody else knows any more.
 func (c *Client) free(k *call) {
-	k.kind, k.lease, k.immediate, k.resent, k.counted = kindAcquire, 0, false, false, false
+	k.kind, k.lease, k.immediate, k.resent, k.counted, k.extended = kindAcquire, 0, false, false, false, false
 	k.key, k.ticket, k.next, k.cause = "", nil, nil, nil
 	k.session.Store(nil)
 	k.verdict, k.token, k.at, k.overdue, k.batch, k.start = verdictNone, 0, 0, 0, 0, 0

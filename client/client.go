@@ -95,7 +95,7 @@ func (c *Client) submit(k *call) bool {
 	}
 	c.queue.push(k)
 	s := c.pickLocked()
-	dial := c.wantDialLocked()
+	dial := c.claimDialLocked()
 	c.mu.Unlock()
 	c.wake(s, dial)
 	c.watch(deadline)
@@ -109,7 +109,7 @@ func (c *Client) requeue(calls []*call) {
 	}
 	c.mu.Lock()
 	ended := c.requeueLocked(calls)
-	s, dial, next := c.pickLocked(), c.wantDialLocked(), c.queue.next
+	s, dial, next := c.pickLocked(), c.claimDialLocked(), c.queue.next
 	c.mu.Unlock()
 	c.wake(s, dial)
 	c.watch(next)
@@ -175,10 +175,25 @@ func (c *Client) pickLocked() *session {
 	return best
 }
 
+// claimDialLocked reports whether the connector is to be kicked. It is at work
+// from then on.
+func (c *Client) claimDialLocked() bool {
+	if c.dialing || !c.wantDialLocked() {
+		return false
+	}
+	c.dialing = true
+	return true
+}
+
+// mayDialLocked reports whether another session is allowed.
+func (c *Client) mayDialLocked() bool {
+	return len(c.live) < c.cfg.Sessions && c.phase == phaseOpen
+}
+
 // wantDialLocked reports whether another session would help: there is none, or
 // there are more unanswered calls than sessions.
 func (c *Client) wantDialLocked() bool {
-	if c.dialing || len(c.live) >= c.cfg.Sessions || c.phase != phaseOpen {
+	if !c.mayDialLocked() {
 		return false
 	}
 	calls := c.queue.len()
@@ -210,6 +225,7 @@ func (c *Client) take(s *session, batch []*call) []*call {
 	c.awakeLocked(s)
 	if !s.retired.Load() {
 		batch = c.queue.take(batch, batchFrames)
+		s.load.Add(int32(len(batch))) // until encode counts them: in between they are owed all the same
 	}
 	s.idle = len(batch) == 0
 	return batch

@@ -13,8 +13,8 @@ func (c *Client) connect() {
 		case <-c.ctx.Done():
 			return
 		}
-		for {
-			addr, turn, delay, wanted := c.plan()
+		for kicked := true; ; kicked = false {
+			addr, turn, delay, wanted := c.plan(kicked)
 			if !wanted {
 				break
 			}
@@ -35,13 +35,13 @@ func (c *Client) connect() {
 	}
 }
 
-// plan says where to connect next and how long to wait before. When no more
-// sessions are wanted the connector is done until it is kicked again.
-func (c *Client) plan() (addr string, turn int, delay time.Duration, wanted bool) {
+// plan says where to connect next and how long to wait before. Whoever kicked
+// saw that a session is wanted; after that the connector judges by itself, and
+// when no more are wanted it is done until it is kicked again.
+func (c *Client) plan(kicked bool) (addr string, turn int, delay time.Duration, wanted bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.dialing = false
-	c.dialing = c.wantDialLocked()
+	c.dialing = kicked && c.mayDialLocked() || c.wantDialLocked()
 	return c.route.target, c.route.turn, c.route.delay(), c.dialing
 }
 
@@ -161,7 +161,7 @@ func (c *Client) sessionEnded(s *session, requeue []*call) {
 	retired := c.retireLocked()
 	settled := c.requeueLocked(requeue)
 	settled = append(settled, c.refuseLocked()...)
-	picked, dial, next := c.pickLocked(), c.wantDialLocked(), c.queue.next
+	picked, dial, next := c.pickLocked(), c.claimDialLocked(), c.queue.next
 	c.mu.Unlock()
 
 	c.wake(picked, dial)

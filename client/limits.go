@@ -24,6 +24,11 @@ const (
 	// settleGrace is how long after a healthy server's verdict is due an
 	// acquire still waits for it (§2.7).
 	settleGrace = 250 * time.Millisecond
+	// stallLimit is how late the keeper must be to conclude that the whole
+	// process stood still: a suspended machine, no processor to be had. Verdicts
+	// that came in time may lie unread in the socket then, and the reader gets
+	// settleGrace once more to find them.
+	stallLimit = 50 * time.Millisecond
 	// releaseLimit is what a release has, reconnects and retries included (§3.1).
 	releaseLimit = 5 * time.Second
 	// drainLimit is how long a session whose Write failed is still read: what

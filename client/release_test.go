@@ -193,6 +193,7 @@ func TestClient_3_3_CompensationsAreBoundedAndTheDroppedAreVisible(t *testing.T)
 	bubble(t, nil, func(r *rig) {
 		r.must("first") // a session that answers
 		r.srv.Conns()[0].Cut()
+		r.wantOpen(0)
 		r.srv.HangDials(math.MaxInt8)
 		for i := range client.MaxCompensations + 10 {
 			_, err := r.c.Gate(fmt.Sprint("k", i), 7, 0, 0, sec, 0) // late: to be given back

@@ -25,7 +25,7 @@ type session struct {
 	idle    bool         // under Client.mu: the writer waits to be woken
 	woken   bool         // under Client.mu: it was woken and has not come yet
 	retired atomic.Bool  // set under Client.mu: takes no more calls, ends when it owes nothing
-	load    atomic.Int32 // live, for those without the lock
+	load    atomic.Int32 // about live, for those without the lock
 
 	mu        sync.Mutex
 	acquires  map[uint64]*call // unanswered, by owner
@@ -214,7 +214,7 @@ func (s *session) sweep(now instant) instant {
 	for owner, k := range s.acquires {
 		switch {
 		case k.state.Load() != callFlying:
-		case k.overdue > now:
+		case k.overdue > now || k.extend(now):
 			next = min(next, k.overdue)
 		default:
 			delete(s.acquires, owner)
@@ -249,6 +249,16 @@ func (s *session) sweep(now instant) instant {
 	s.hangUp(ended)
 	s.c.deliverAll(settled)
 	return next
+}
+
+// extend puts an overdue acquire off, once, when the keeper is so late that the
+// process must have stood still. It reports whether it did.
+func (k *call) extend(now instant) bool {
+	if k.extended || now.sub(k.overdue) < stallLimit {
+		return false
+	}
+	k.extended, k.overdue = true, now.add(settleGrace)
+	return true
 }
 
 // cutRelease removes this very release from its chain.
