@@ -94,7 +94,7 @@ func (r *running) exits(code int) (stdout, stderr string) {
 // holds reports whether somebody holds the key.
 func (s *server) holds(key string) bool {
 	s.t.Helper()
-	cmd := clientCommand(s, nil, "acquire", key, "--wait=0s", "--lease=1s")
+	cmd := clientCommand(s, nil, "acquire", key, "--wait=0s")
 	token, err := cmd.Output()
 	if err != nil {
 		if cmd.ProcessState.ExitCode() != exitTimeout {

@@ -76,7 +76,7 @@ func TestLockLeavesFilesAlone(t *testing.T) {
 		}
 		return string(out)
 	}
-	list := []string{"sh", "-c", "ls /proc/self/fd; echo three >&3"}
+	list := []string{"sh", "-c", "ls /proc/self/fd; ulimit -n; echo three >&3"}
 	if direct, locked := files(list...), files(append([]string{"ticketing", "lock", "k", "--"}, list...)...); direct != locked {
 		t.Errorf("files %q, without ticketing lock %q", locked, direct)
 	}

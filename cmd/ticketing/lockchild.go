@@ -39,22 +39,23 @@ func startChild(path string, argv, environ []string, tty *terminal) (*child, err
 		attr.Sys.Foreground, attr.Sys.Ctty = true, tty.fd
 	}
 	pid, err := syscall.ForkExec(path, argv, attr)
-	if attr.Sys.Foreground {
-		tty.lent(pid)
-	}
 	if err != nil {
-		tty.takeBack()
+		if attr.Sys.Foreground {
+			tty.move(tty.own) // the group that has it is gone
+		}
 		return nil, err
+	}
+	if attr.Sys.Foreground {
+		tty.borrower = pid
 	}
 	c := &child{pid: pid, events: make(chan event)}
 	go c.wait()
 	return c, nil
 }
 
-// signal sends s to every process of the group.
-func (c *child) signal(s syscall.Signal) {
-	syscall.Kill(-c.pid, s) // fails only when nobody in the group may be told
-}
+// signal sends s to every process of the group. It fails only when none of them
+// may be told, as when they run for another user.
+func (c *child) signal(s syscall.Signal) error { return syscall.Kill(-c.pid, s) }
 
 // wait tells of stops and of the end.
 func (c *child) wait() {

@@ -61,9 +61,6 @@ func (t *terminal) lend(group int) {
 	}
 }
 
-// lent notes that a group was lent the foreground as it started.
-func (t *terminal) lent(group int) { t.borrower = group }
-
 // lendAgain does so after a shell has brought this process's group back.
 func (t *terminal) lendAgain() {
 	if t.borrower != 0 {

@@ -12,7 +12,7 @@ import (
 
 // onTerminal runs a shell script in a session of its own with a terminal, and
 // returns what is typed into. Its output is the process's stdout.
-func onTerminal(t *testing.T, s *server, script string) (*running, *os.File) {
+func onTerminal(t *testing.T, s *server, script string, args ...string) (*running, *os.File) {
 	t.Helper()
 	keyboard, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
 	if err != nil {
@@ -32,7 +32,7 @@ func onTerminal(t *testing.T, s *server, script string) (*running, *os.File) {
 	}
 	defer tty.Close()
 	cmd := clientCommand(s, nil)
-	cmd.Path, cmd.Args = "/bin/sh", []string{"sh", "-c", script}
+	cmd.Path, cmd.Args = "/bin/sh", append([]string{"sh", "-c", script}, args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = tty, tty, tty
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	r := launch(t, cmd)
@@ -64,11 +64,18 @@ const (
 // the terminal is the shell's again.
 func TestLockOnATerminal(t *testing.T) {
 	s := start(t, command(t, nil))
+	program := t.TempDir() + "/no-program"
+	writeFile(t, program, "exit 0\n")
+	if err := os.Chmod(program, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	r, keyboard := onTerminal(t, s, `
 		ticketing lock k -- probe reads; echo "code $?"
 		ticketing lock k -- probe signals 2 5; echo "code $?"
 		ticketing lock k -- probe stays; echo "code $?"
-		read line; echo "read $line"`)
+		read line; echo "read $line"
+		ticketing lock k -- "$0"; echo "code $?"
+		read line; echo "read $line"`, program)
 	at := r.says(0, "ready\n")
 	typed(t, keyboard, "hello\n")
 	at = r.says(at, "got hello\n")
@@ -84,7 +91,10 @@ func TestLockOnATerminal(t *testing.T) {
 	typed(t, keyboard, ctrlC)
 	at = r.says(at, "code 130\n")
 	typed(t, keyboard, "well\n")
-	r.says(at, "read well\n")
+	at = r.says(at, "read well\n")
+	at = r.says(at, "exec format error\ncode 2\n")
+	typed(t, keyboard, "still\n")
+	r.says(at, "read still\n")
 	r.exits(0)
 	if s.holds("k") {
 		t.Error("the key was not released")

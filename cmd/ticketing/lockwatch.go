@@ -87,10 +87,13 @@ func (w *watch) leaseEnds() {
 		return
 	}
 	w.state = watchEnding
-	w.child.signal(syscall.SIGTERM)
+	what := fmt.Sprintf("it gets SIGTERM, and SIGKILL after %v", w.grace)
+	if err := w.child.signal(syscall.SIGTERM); err != nil {
+		what = "it cannot be ended: " + err.Error()
+	}
 	w.child.signal(syscall.SIGCONT)
 	w.kill = time.After(w.grace)
-	w.process.complain(fmt.Errorf("the lease of %q has ended and CMD still runs: it gets SIGTERM, and SIGKILL after %v", w.key, w.grace))
+	w.process.complain(fmt.Errorf("the lease of %q has ended and CMD still runs: %s", w.key, what))
 }
 
 // pass hands a signal on to the command's group.

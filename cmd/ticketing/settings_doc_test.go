@@ -6,6 +6,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/alecthomas/kong"
 )
 
 var update = flag.Bool("update", false, "write the settings table into docs/operations.md")
@@ -21,31 +23,43 @@ func TestSettingsTableIsCurrent(t *testing.T) {
 	var table strings.Builder
 	table.WriteString("| variable | flag | default | allowed | meaning |\n|---|---|---|---|---|\n")
 	for _, f := range serveFlags(t) {
-		shown := shownDefault(f.Value)
-		if shown == f.Default && shown != "" {
-			shown = "`" + shown + "`"
-		}
-		if shown == "" {
-			shown = "none"
-		}
-		fmt.Fprintf(&table, "| `%s` | `--%s` | %s | %s | %s |\n", f.Envs[0], f.Name, shown, f.Tag.Get("range"), f.Help)
+		fmt.Fprintf(&table, "| `%s` | `--%s` | %s | %s | %s |\n", f.Envs[0], f.Name, cellDefault(f), f.Tag.Get("range"), f.Help)
 	}
+	currentTable(t, tableBegin, tableEnd, table.String())
+}
+
+// cellDefault is a flag's default as a table has it.
+func cellDefault(f *kong.Flag) string {
+	switch shown := shownDefault(f.Value); shown {
+	case "":
+		return "none"
+	case f.Default:
+		return "`" + shown + "`"
+	default:
+		return shown
+	}
+}
+
+// currentTable checks that the guide has this table between two marks, or with
+// -update puts it there.
+func currentTable(t *testing.T, begin, end, table string) {
+	t.Helper()
 	guide, err := os.ReadFile(guidePath)
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, rest, ok := strings.Cut(string(guide), tableBegin)
-	current, after, ok2 := strings.Cut(rest, tableEnd)
+	before, rest, ok := strings.Cut(string(guide), begin)
+	current, after, ok2 := strings.Cut(rest, end)
 	if !ok || !ok2 {
-		t.Fatalf("%s has no %s … %s", guidePath, tableBegin, tableEnd)
+		t.Fatalf("%s has no %s … %s", guidePath, begin, end)
 	}
-	if current == table.String() {
+	if current == table {
 		return
 	}
 	if !*update {
-		t.Fatalf("the settings in %s are not what serve takes; run: go test ./cmd/ticketing -run SettingsTable -update\n%s", guidePath, table.String())
+		t.Fatalf("a table in %s is not what the flags are; run: go test ./cmd/ticketing -run TableIsCurrent -update\n%s", guidePath, table)
 	}
-	text := before + tableBegin + table.String() + tableEnd + after
+	text := before + begin + table + end + after
 	if err := os.WriteFile(guidePath, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}

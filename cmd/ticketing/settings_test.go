@@ -26,7 +26,10 @@ func parse(t *testing.T, environ []string, args ...string) (*serveCmd, error) {
 }
 
 // serveFlags returns the settings of serve that are shown to users.
-func serveFlags(t *testing.T) []*kong.Flag {
+func serveFlags(t *testing.T) []*kong.Flag { return flagsOf(t, "serve") }
+
+// flagsOf returns the flags of a command that are shown to users.
+func flagsOf(t *testing.T, command string) []*kong.Flag {
 	t.Helper()
 	var commands cli
 	parser, err := newParser(&commands, &process{stdout: io.Discard, stderr: io.Discard})
@@ -34,7 +37,7 @@ func serveFlags(t *testing.T) []*kong.Flag {
 		t.Fatal(err)
 	}
 	for _, node := range parser.Model.Children {
-		if node.Name == "serve" {
+		if node.Name == command {
 			var shown []*kong.Flag
 			for _, flag := range node.Flags {
 				if !flag.Hidden {
@@ -44,7 +47,7 @@ func serveFlags(t *testing.T) []*kong.Flag {
 			return shown
 		}
 	}
-	t.Fatal("no serve command")
+	t.Fatalf("no %s command", command)
 	return nil
 }
 
