@@ -83,7 +83,7 @@ func (l *loop) handleAnswers(b *batch) {
 // longer hear it is dropped; a grant of that kind is given back.
 func (l *loop) tell(m *message, key []byte) {
 	s := l.lookup(m.session)
-	if s == nil || s.phase == lingering {
+	if s == nil || s.saidLast() {
 		if m.kind == granted {
 			l.giveBack(key, m.token)
 		}

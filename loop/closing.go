@@ -141,6 +141,8 @@ func (l *loop) handleEOF(s *session) {
 	}
 	if s.abroad > 0 || s.blocked || s.conn.OutboundBuffered() > 0 {
 		l.startTail(s)
+	} else {
+		s.unsent = nil
 	}
 	s.closed = true
 	if s.tail == nil {
@@ -158,34 +160,30 @@ func (l *loop) bury(s *session) {
 	l.unblock(s)
 	l.leave(s)
 	l.takeBackReplies(s)
-	if s.tail != nil {
-		_ = unix.Close(s.tail.fd)
-	}
-	s.unsent, s.tail = nil, nil
 	l.ended[s.end]++
 	l.detach(s)
 	l.placed.Add(-1)
 	l.srv.sessionGone()
 }
 
-// takeBackReplies drops the replies of s that never left. Nobody can know the
-// tokens of the grants among them, so those are given back.
+// takeBackReplies drops the replies of s that have not left: those in its batch,
+// those gnet holds, those of its tail. Before gnet's are taken back gnet must be
+// kept from sending them after all.
 func (l *loop) takeBackReplies(s *session) {
-	b := s.out
-	if b == nil {
-		return
+	if b := s.out; b != nil {
+		s.out = nil
+		l.takeBack(b.B, 0)
+		bytebufferpool.Put(b)
 	}
-	s.out = nil
-	var r codec.Reply
-	for off := 0; off < len(b.B); {
-		n, err := codec.ParseReply(b.B[off:], &r)
-		if err != nil || n == 0 { // a challenge, which is no reply
-			break
+	if u := s.unsent; u != nil {
+		s.unsent = nil
+		if u.settle(s.conn.OutboundBuffered()); l.silence(s) {
+			l.takeBack(u.bytes, u.sent)
 		}
-		if r.Op == codec.OpGranted {
-			l.giveBack(r.Text, r.Token)
-		}
-		off += n
 	}
-	bytebufferpool.Put(b)
+	if t := s.tail; t != nil {
+		s.tail = nil
+		_ = unix.Close(t.fd)
+		l.takeBack(t.replies, t.sent)
+	}
 }

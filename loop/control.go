@@ -118,27 +118,32 @@ func enrolControl(cli *gnet.Client, el gnet.EventLoop, d descriptor, ctl *contro
 	return enrolment(ch).wait()
 }
 
-// findEpoll returns the descriptor of the epoll instance that polls fd, or -1.
-// gnet does not tell; the kernel does, in /proc/self/fdinfo.
-func findEpoll(fd int) int {
+// findEpolls returns, for each descriptor that an epoll instance of this process
+// polls, the descriptor of that instance. gnet does not tell; the kernel does, in
+// /proc/self/fdinfo.
+func findEpolls() map[int]int {
 	const dir = "/proc/self/fdinfo"
+	epolls := make(map[int]int)
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return -1
+		return epolls
 	}
 	for _, e := range entries {
 		info, err := os.ReadFile(dir + "/" + e.Name())
 		if err != nil {
 			continue
 		}
+		epoll, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
 		for line := range strings.Lines(string(info)) {
-			f := strings.Fields(line)
-			if len(f) >= 2 && f[0] == "tfd:" && f[1] == strconv.Itoa(fd) {
-				if n, err := strconv.Atoi(e.Name()); err == nil {
-					return n
+			if f := strings.Fields(line); len(f) >= 2 && f[0] == "tfd:" {
+				if fd, err := strconv.Atoi(f[1]); err == nil {
+					epolls[fd] = epoll
 				}
 			}
 		}
 	}
-	return -1
+	return epolls
 }

@@ -165,8 +165,15 @@ func (l *loop) post(b *batch) {
 
 // receive takes what other loops have sent: news for our sessions, asks for our
 // shard, and our own batches with their answers.
+//
+// The clock is read again for them: they may have been sent after this turn
+// began, and a wait or a lease that starts before it was asked for ends early.
 func (l *loop) receive() {
-	for b := l.mail.asked.takeAll(); b != nil; {
+	b := l.mail.asked.takeAll()
+	if b != nil {
+		l.now = l.srv.clock()
+	}
+	for b != nil {
 		next := b.next
 		b.next = nil
 		if b.answers {

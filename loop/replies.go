@@ -82,61 +82,40 @@ func (l *loop) flush(s *session) {
 	if b == nil {
 		return
 	}
-	if s.tail != nil {
-		s.tail.pending = append(s.tail.pending, b.B...)
-		s.out, s.replies = nil, 0
-		bytebufferpool.Put(b)
-		return
-	}
 	s.out, s.replies = nil, 0
-	if !s.closed {
-		if _, err := s.conn.Write(b.B); err == nil && !s.closed {
-			if s.conn.OutboundBuffered() > 0 {
-				l.trackUnsent(s, b.B)
-			} else if s.unsent != nil {
-				s.unsent = nil
-			}
+	switch {
+	case s.tail != nil:
+		s.tail.replies = append(s.tail.replies, b.B...)
+	case s.closed:
+		l.takeBack(b.B, 0)
+	default:
+		n, err := s.conn.Write(b.B)
+		switch {
+		case err != nil && n == 0:
+			l.takeBack(b.B, 0)
+		case s.closed:
+		case s.conn.OutboundBuffered() > 0:
+			l.trackUnsent(s, b.B)
+		default:
+			s.unsent = nil
 		}
 	}
 	bytebufferpool.Put(b)
 }
 
-// unsent knows which replies a slow client has not been sent: gnet counts the
-// bytes it still holds, this the ends of the replies among them.
-type unsent struct {
-	total uint64   // bytes given to gnet since this was made
-	ends  []uint64 // where each unsent reply ends, on the same scale
-	bytes []byte   // the unsent bytes: what a half-closed client must still get
-}
-
-// trackUnsent takes note of a batch that gnet could not send whole and closes a
-// client that leaves more than 256 replies unsent (§7).
-func (l *loop) trackUnsent(s *session, batch []byte) {
-	u := s.unsent
-	if u == nil {
-		u = &unsent{}
-		s.unsent = u
-	}
+// takeBack is for replies that will never leave, except their first sent bytes.
+// Nobody can know the tokens of the grants among them, so those are given back:
+// the keys need not stay shut for their leases.
+func (l *loop) takeBack(replies []byte, sent int) {
 	var r codec.Reply
-	for off := 0; off < len(batch); {
-		n, err := codec.ParseReply(batch[off:], &r)
+	for off := 0; off < len(replies); {
+		n, err := codec.ParseReply(replies[off:], &r)
 		if err != nil || n == 0 { // a challenge, which is no reply
-			break
+			return
 		}
 		off += n
-		u.ends = append(u.ends, u.total+uint64(off))
-	}
-	u.total += uint64(len(batch))
-	u.bytes = append(u.bytes, batch...)
-	left := s.conn.OutboundBuffered()
-	sent := u.total - uint64(left)
-	i := 0
-	for i < len(u.ends) && u.ends[i] <= sent {
-		i++
-	}
-	u.ends = append(u.ends[:0], u.ends[i:]...)
-	u.bytes = append(u.bytes[:0], u.bytes[len(u.bytes)-left:]...)
-	if len(u.ends) > unsentReplies {
-		l.close(s, EndSlowReader)
+		if off > sent && r.Op == codec.OpGranted {
+			l.giveBack(r.Text, r.Token)
+		}
 	}
 }

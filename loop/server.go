@@ -129,16 +129,23 @@ func (srv *Server) startLoops() error {
 		srv.client = nil
 		return fmt.Errorf("event loops: %w", err)
 	}
+	attentions := make(map[int]*loop, len(srv.loops)) // by gnet's descriptor of the eventfd
 	for _, l := range srv.loops {
 		c, err := enrolControl(cli, nil, l.attention, &control{loop: l})
 		if err != nil {
 			return fmt.Errorf("event loop %d: %w", l.idx, err)
 		}
 		l.engine = c.EventLoop()
-		l.epoll = findEpoll(c.Fd())
-		if l.epoll < 0 {
-			srv.log.Warn("epoll instance not found; reading from blocked clients is bounded, not paused", "loop", l.idx)
+		attentions[c.Fd()] = l
+	}
+	for fd, epoll := range findEpolls() {
+		if l := attentions[fd]; l != nil {
+			l.epoll = epoll
+			delete(attentions, fd)
 		}
+	}
+	for _, l := range attentions {
+		srv.log.Warn("epoll instance not found; reading from blocked clients is bounded, not paused", "loop", l.idx)
 	}
 	for _, l := range srv.loops {
 		if _, err := enrolControl(cli, l.engine, l.alarm, &control{loop: l, timer: true}); err != nil {
@@ -259,7 +266,7 @@ func (srv *Server) drain() {
 func (l *loop) startDrain() {
 	l.draining = true
 	for i := range l.slots {
-		if s := l.slots[i].session; s != nil && s.tail == nil {
+		if s := l.slots[i].session; s != nil {
 			l.fail(s, reasonShuttingDown, EndShuttingDown)
 		}
 	}

@@ -54,6 +54,12 @@ type session struct {
 	waitsAbroad bool      // has ever asked another loop to wait: that loop must hear of its end
 }
 
+// saidLast reports whether nothing may be said behind what was said: the E is
+// out or on its way, or the connection is being closed.
+func (s *session) saidLast() bool {
+	return s.phase == lingering || s.phase == failing && s.reason == 0
+}
+
 // slot is one entry of a loop's session table. The generation tells a message
 // for an earlier session of the same slot from one for this one.
 type slot struct {

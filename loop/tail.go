@@ -13,13 +13,16 @@ import (
 // duplicate. It ends when all is written, or after closingTime.
 type tail struct {
 	fd      int
-	pending []byte // to be written
+	replies []byte // from the start of the first that has not left whole
+	sent    int    // bytes of them that have left
 	input   []byte // frames left unparsed behind the release lane
 }
 
 // startTail makes s outlive gnet's connection. It runs inside OnClose, while
 // the descriptor is open.
 func (l *loop) startTail(s *session) {
+	u := s.unsent
+	s.unsent = nil
 	fd, err := unix.FcntlInt(uintptr(s.conn.Fd()), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
 		l.srv.log.Warn("answers to a half-closed client are lost", "client", s.peer(),
@@ -32,34 +35,33 @@ func (l *loop) startTail(s *session) {
 			s.tail.input = append([]byte(nil), rest...)
 		}
 	}
-	if u := s.unsent; u != nil && s.conn.OutboundBuffered() > 0 {
-		left := s.conn.OutboundBuffered()
-		s.tail.pending = append(s.tail.pending, u.bytes[len(u.bytes)-left:]...)
-		l.silence(s)
+	if u != nil {
+		if u.settle(s.conn.OutboundBuffered()); l.silence(s) { // otherwise gnet's one attempt must do
+			s.tail.replies, s.tail.sent = u.bytes, u.sent
+		}
 	}
-	s.unsent = nil
 	s.until = l.now.Add(closingTime)
 	l.setDeadline(s, l.now.Add(flushPoll))
 	l.markDirty(s)
 }
 
-// silence keeps gnet from sending its copy of what the tail sends. gnet tries
-// to write its buffer once more when OnClose returns; its descriptor number is
-// made to mean /dev/null for that. The epoll registration belongs to the socket,
-// which lives on, so it is removed first.
-func (l *loop) silence(s *session) {
-	fd := s.conn.Fd()
-	null, err := unix.Open("/dev/null", unix.O_WRONLY|unix.O_CLOEXEC, 0)
-	if err != nil || l.epoll < 0 {
-		s.tail.pending = s.tail.pending[:0] // gnet's one attempt must do
-		if err == nil {
-			_ = unix.Close(null)
-		}
-		return
+// silence keeps gnet from sending what it holds for s, and reports whether it
+// could. It is for inside OnClose: gnet tries to write its buffer once more when
+// that returns. Its descriptor number is made to mean /dev/null until then. The
+// epoll registration belongs to the socket, which may live on in a duplicate, so
+// it is removed first.
+func (l *loop) silence(s *session) bool {
+	if l.epoll < 0 {
+		return false
 	}
+	null, err := unix.Open("/dev/null", unix.O_WRONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(null)
+	fd := s.conn.Fd()
 	_ = unix.EpollCtl(l.epoll, unix.EPOLL_CTL_DEL, fd, nil)
-	_ = unix.Dup3(null, fd, unix.O_CLOEXEC)
-	_ = unix.Close(null)
+	return unix.Dup3(null, fd, unix.O_CLOEXEC) == nil
 }
 
 // continueTail writes what it can and ends the session when nothing is left to
@@ -71,31 +73,28 @@ func (l *loop) continueTail(s *session) {
 	}
 	if s.phase == failing && s.abroad == 0 && s.reason != 0 {
 		l.flush(s)
-		t.pending = codec.AppendError(t.pending, codec.Reason(s.reason))
+		t.replies = codec.AppendError(t.replies, codec.Reason(s.reason))
 		s.reason = 0
 	}
-	for len(t.pending) > 0 {
-		n, err := unix.Write(t.fd, t.pending)
+	for t.sent < len(t.replies) {
+		n, err := unix.Write(t.fd, t.replies[t.sent:])
 		if n > 0 {
-			t.pending = t.pending[n:]
+			t.sent += n
 		}
 		if err == unix.EINTR {
 			continue
 		}
-		if err == unix.EAGAIN {
+		if err != nil {
+			if err != unix.EAGAIN {
+				s.until = l.now
+			}
 			break
 		}
-		if err != nil {
-			t.pending = nil
-			s.until = l.now
-		}
 	}
-	done := len(t.pending) == 0 && s.abroad == 0 && !s.blocked && s.out == nil
+	done := t.sent == len(t.replies) && s.abroad == 0 && !s.blocked && s.out == nil
 	if done || l.now >= s.until {
 		l.bury(s)
 		return
 	}
-	if s.timer == 0 {
-		l.setDeadline(s, earlier(s.until, l.now.Add(flushPoll)))
-	}
+	l.setDeadline(s, earlier(s.until, l.now.Add(flushPoll)))
 }
