@@ -18,8 +18,9 @@ import (
 // open dashboards need, and low enough that the endpoint cannot starve the
 // lock server of file descriptors or memory.
 const (
-	// MaxConnections is how many admin connections are served at once; one
-	// more is closed unanswered. cmd/ticketing reserves file descriptors for
+	// MaxConnections is how many admin connections are served at once. One
+	// more takes the place of the one that has idled longest, and is closed
+	// unanswered when none idles. cmd/ticketing reserves file descriptors for
 	// them.
 	MaxConnections = 64
 
@@ -27,8 +28,8 @@ const (
 	maxHeaderBytes  = 16 << 10         // of one request
 	headerTimeout   = 5 * time.Second  // until the request's head is there
 	readTimeout     = 10 * time.Second // until the whole request is there
-	writeTimeout    = 30 * time.Second // for the answer; profiles prolong it by their own length
-	idleTimeout     = 2 * time.Minute  // of a kept connection between requests
+	writeTimeout    = 10 * time.Second // for the answer; profiles prolong it by their own length
+	idleTimeout     = 15 * time.Second // of a kept connection between requests
 	shutdownTimeout = time.Second      // for requests under way when the process ends
 	snapshotTimeout = time.Second      // after it, what the loops published last is shown
 )
@@ -115,7 +116,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		MaxHeaderBytes:    maxHeaderBytes,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 		BaseContext:       func(net.Listener) context.Context { return requests },
-		ConnState:         limitConnections(MaxConnections),
+		ConnState:         newPlaces(MaxConnections).follow,
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(ln) }()
@@ -132,21 +133,6 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	}
 	<-ended
 	return nil
-}
-
-// limitConnections closes every connection that arrives while limit are open.
-func limitConnections(limit int64) func(net.Conn, http.ConnState) {
-	var open atomic.Int64
-	return func(c net.Conn, state http.ConnState) {
-		switch state {
-		case http.StateNew:
-			if open.Add(1) > limit {
-				c.Close()
-			}
-		case http.StateClosed, http.StateHijacked:
-			open.Add(-1)
-		}
-	}
 }
 
 // guard gives every answer its common headers and turns a panic of a handler

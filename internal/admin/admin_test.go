@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -187,44 +189,109 @@ func TestServeReturnsTheListenersError(t *testing.T) {
 	}
 }
 
+// What idles makes room, the longest idle first; what is at work does not.
 func TestConnectionsAreLimited(t *testing.T) {
 	s := newServer(t, newFake())
 	url, _ := listen(t, s)
 	addr := strings.TrimPrefix(url, "http://")
-	alive := func(c net.Conn) bool {
-		c.SetDeadline(time.Now().Add(30 * time.Second))
-		fmt.Fprintf(c, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
-		n, _ := c.Read(make([]byte, 1))
-		return n == 1
-	}
-	var open []net.Conn
+	const request = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
 	dial := func() net.Conn {
 		c, err := net.Dial("tcp", addr)
 		if err != nil {
 			t.Fatal(err)
 		}
-		open = append(open, c)
+		t.Cleanup(func() { c.Close() })
+		c.SetDeadline(time.Now().Add(30 * time.Second))
 		return c
 	}
-	defer func() {
-		for _, c := range open {
-			c.Close()
+	answered := func(c net.Conn) bool {
+		fmt.Fprint(c, request)
+		r, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err == nil {
+			_, err = io.Copy(io.Discard, r.Body)
 		}
-	}()
+		return err == nil && r.StatusCode == http.StatusOK
+	}
+	ended := func(c net.Conn) bool {
+		_, err := c.Read(make([]byte, 1))
+		return err != nil
+	}
+	var kept []net.Conn
 	for i := range MaxConnections {
-		if !alive(dial()) {
+		c := dial()
+		if !answered(c) {
 			t.Fatalf("connection %d of %d was not served", i+1, MaxConnections)
 		}
+		kept = append(kept, c)
 	}
-	if alive(dial()) {
-		t.Fatalf("connection %d was served", MaxConnections+1)
+	if !answered(dial()) {
+		t.Fatal("idle connections keep a health check away")
 	}
-	open[0].Close()
-	// The server notices the close in its own time: connections are refused
-	// until it has, and served from then on.
-	for deadline := time.Now().Add(30 * time.Second); !alive(dial()); {
+	if !ended(kept[0]) {
+		t.Fatal("the longest idle connection was kept")
+	}
+	if !answered(kept[1]) {
+		t.Fatal("more than one idle connection was closed")
+	}
+
+	// All at work: half a request each.
+	var busy []net.Conn
+	for range MaxConnections {
+		c := dial()
+		fmt.Fprint(c, request[:len(request)-1])
+		busy = append(busy, c)
+	}
+	for deadline := time.Now().Add(30 * time.Second); answered(dial()); {
 		if time.Now().After(deadline) {
-			t.Fatal("a closed connection's place was not given back")
+			t.Fatalf("more than %d connections are served", MaxConnections)
+		}
+	}
+	for i, c := range busy[:3] {
+		fmt.Fprint(c, "\n")
+		if ended(c) {
+			t.Errorf("busy connection %d was closed", i)
+		}
+	}
+}
+
+func TestProfilesAreLimited(t *testing.T) {
+	s := newServer(t, newFake())
+	url, _ := listen(t, s)
+	get := func(ctx context.Context, path string) int {
+		r, _ := http.NewRequestWithContext(ctx, "GET", url+path, nil)
+		a, err := http.DefaultClient.Do(r)
+		if err != nil {
+			return 0
+		}
+		a.Body.Close()
+		return a.StatusCode
+	}
+	for path, want := range map[string]int{
+		"/debug/pprof/profile?seconds=301": 400, "/debug/pprof/trace?seconds=0": 400, "/debug/pprof/mutex?seconds=x": 400,
+		"/debug/pprof/trace?seconds=1": 200,
+	} {
+		if got := get(t.Context(), path); got != want {
+			t.Errorf("%s: %d, want %d", path, got, want)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var looking sync.WaitGroup
+	for range maxProfiles {
+		looking.Go(func() { get(ctx, "/debug/pprof/block?seconds=300") })
+	}
+	for deadline := time.Now().Add(30 * time.Second); get(t.Context(), "/debug/pprof/cmdline") != http.StatusServiceUnavailable; {
+		if time.Now().After(deadline) {
+			t.Fatalf("more than %d profiles at once", maxProfiles)
+		}
+	}
+	if got := get(t.Context(), "/healthz"); got != 200 {
+		t.Errorf("profiles keep a health check away: %d", got)
+	}
+	cancel()
+	looking.Wait()
+	for deadline := time.Now().Add(30 * time.Second); get(t.Context(), "/debug/pprof/cmdline") != 200; {
+		if time.Now().After(deadline) {
+			t.Fatal("a profile that was given up keeps its place")
 		}
 	}
 }

@@ -10,24 +10,45 @@ import (
 )
 
 const (
-	contentionSeconds    = 5      // how long a block or mutex profile looks unless told
-	maxContentionSeconds = 300    // and at most
-	blockRateNanos       = 10_000 // one sample for each 10 µs blocked
-	mutexFraction        = 10     // one of 10 contended unlocks
+	contentionSeconds = 5      // how long a block or mutex profile looks unless told
+	maxProfileSeconds = 300    // how long any profile looks at most
+	maxProfiles       = 4      // requests for profiles at once; one more gets 503
+	blockRateNanos    = 10_000 // one sample for each 10 µs blocked
+	mutexFraction     = 10     // one of 10 contended unlocks
 )
 
-// addProfiles serves what net/http/pprof does, on this endpoint only.
+// addProfiles serves what net/http/pprof does, on this endpoint only, to a few
+// at once and for a bounded time.
 func addProfiles(mux *http.ServeMux) {
-	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
-	mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
-	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
-	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
-	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
-	mux.Handle("GET /debug/pprof/block", &contention{name: "block", on: func() func() {
+	free := make(chan struct{}, maxProfiles)
+	handle := func(path string, h http.Handler) {
+		mux.HandleFunc("GET /debug/pprof/"+path, func(w http.ResponseWriter, r *http.Request) {
+			if text := r.URL.Query().Get("seconds"); text != "" {
+				if n, err := strconv.Atoi(text); err != nil || n < 1 || n > maxProfileSeconds {
+					http.Error(w, "seconds is 1.."+strconv.Itoa(maxProfileSeconds), http.StatusBadRequest)
+					return
+				}
+			}
+			select {
+			case free <- struct{}{}:
+				defer func() { <-free }()
+				h.ServeHTTP(w, r)
+			default:
+				w.Header().Set("Retry-After", "1")
+				http.Error(w, "too many profiles at once", http.StatusServiceUnavailable)
+			}
+		})
+	}
+	handle("", http.HandlerFunc(pprof.Index))
+	handle("cmdline", http.HandlerFunc(pprof.Cmdline))
+	handle("profile", http.HandlerFunc(pprof.Profile))
+	handle("symbol", http.HandlerFunc(pprof.Symbol))
+	handle("trace", http.HandlerFunc(pprof.Trace))
+	handle("block", &contention{name: "block", on: func() func() {
 		runtime.SetBlockProfileRate(blockRateNanos)
 		return func() { runtime.SetBlockProfileRate(0) }
 	}})
-	mux.Handle("GET /debug/pprof/mutex", &contention{name: "mutex", on: func() func() {
+	handle("mutex", &contention{name: "mutex", on: func() func() {
 		before := runtime.SetMutexProfileFraction(mutexFraction)
 		return func() { runtime.SetMutexProfileFraction(before) }
 	}})
@@ -50,12 +71,7 @@ func (c *contention) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	seconds := contentionSeconds
 	if text := query.Get("seconds"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > maxContentionSeconds {
-			http.Error(w, "seconds is 1.."+strconv.Itoa(maxContentionSeconds), http.StatusBadRequest)
-			return
-		}
-		seconds = n
+		seconds, _ = strconv.Atoi(text) // judged before
 	}
 	look := time.Duration(seconds) * time.Second
 	http.NewResponseController(w).SetWriteDeadline(time.Now().Add(look + writeTimeout))
