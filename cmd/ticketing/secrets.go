@@ -68,7 +68,7 @@ func (s *secretSource) first() ([]byte, error) {
 
 func (s *secretSource) fromValue() (*auth.Secrets, error) {
 	switch {
-	case s.value.value == "":
+	case strings.Trim(s.value.value, " \t") == "": // blank, as a line of a file
 		return nil, &settingError{setting: s.valueName, problem: "is empty: allowed is a secret, or leave it unset"}
 	case strings.ContainsAny(s.value.value, "\r\n"):
 		return nil, &settingError{setting: s.valueName, problem: "has a line end in it: allowed is one secret; for several, use AUTH_SECRET_FILE"}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"runtime"
 	"runtime/debug"
+	"strconv"
+	"strings"
 	"time"
 
 	"ticketing/internal/procs"
@@ -77,6 +79,10 @@ func (c *serveCmd) Run(ctx context.Context, p *process) error {
 	if !client.loopback && secrets == nil && !bool(c.AllowInsecure) {
 		return settingFailed(&settingError{client.setting, client.quoted(),
 			"not loopback; allowed only with AUTH_SECRET_FILE, AUTH_SECRET or ALLOW_INSECURE=true"})
+	}
+	if given := string(c.AdminAddr); given == string(c.ListenAddr) && !strings.HasSuffix(given, ":0") {
+		return settingFailed(&settingError{adminSetting, strconv.Quote(given),
+			"the same as " + listenSetting + "; allowed is another host:port, or empty for none"})
 	}
 	if err := fitFiles(int(c.MaxConnections), int(c.Loops)); err != nil {
 		return environmentFailed(err)

@@ -38,8 +38,16 @@ func (e *settingError) Error() string {
 	if e.value == "" {
 		return e.setting + " " + e.problem
 	}
-	return e.setting + " is " + e.value + ": " + e.problem
+	value := e.value
+	if len(value) > shownValue {
+		value = strings.ToValidUTF8(value[:shownValue], "") + "...\""
+	}
+	return e.setting + " is " + value + ": " + e.problem
 }
+
+// shownValue is how many bytes of a refused value an error shows: enough to
+// find it again, and one line.
+const shownValue = 100
 
 // How errors call the settings that more than their own check looks at.
 const (
