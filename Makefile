@@ -8,7 +8,7 @@ COMMIT  := $(shell git rev-parse HEAD 2>/dev/null)
 LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 
 # What tests need beside Go, as command:debian-package.
-DEBIAN := chromium:chromium
+DEBIAN := chromium:chromium sqlite3:sqlite3 pg_lsclusters:postgresql
 
 # Packages by what is in them: files for debug builds, counts of allocations
 # (which the race detector changes), benchmarks.
