@@ -32,7 +32,7 @@ func TestHandshakeTimeout(t *testing.T) {
 				p, nonce := s.challenged(t)
 				challenged := time.Now()
 				go dawdle(p, nonce)
-				if err := p.wantEnd(""); err != nil {
+				if err := p.turnedAway(); err != nil { // an RST if a byte came late
 					t.Fatal(err)
 				}
 				if d := time.Since(dialled); d < handshakeTime {

@@ -1,8 +1,12 @@
 package e2e
 
 import (
+	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"sync"
+	"testing"
 	"time"
 )
 
@@ -88,3 +92,66 @@ func (m *lagMeter) since(from time.Time) time.Duration {
 
 // slack is what an answer due at a moment may be late by.
 func slack(due time.Time) time.Duration { return grace + 2*boxLag.since(due) }
+
+// starvation knows how long the threads of a process stood in the kernel's
+// queue, ready to run: a late answer of a process that gets no processor says
+// nothing about it.
+type starvation struct {
+	mu      sync.Mutex
+	samples []starvedAt
+}
+
+type starvedAt struct {
+	at  time.Time
+	sum time.Duration // over all threads, since they began
+}
+
+// watchStarvation samples a server until the test is over. It costs a tenth of
+// a processor: it is for the tests that judge lateness.
+func (s *server) watchStarvation(t testing.TB) {
+	s.starved = &starvation{}
+	done := make(chan struct{})
+	t.Cleanup(func() { close(done) })
+	go func() {
+		for {
+			sum, now := s.runDelay(), time.Now()
+			s.starved.mu.Lock()
+			s.starved.samples = append(s.starved.samples, starvedAt{now, sum})
+			s.starved.mu.Unlock()
+			select {
+			case <-done:
+				return
+			case <-time.After(10 * time.Millisecond):
+			}
+		}
+	}()
+}
+
+// runDelay is what proc(5) has in the second field of schedstat.
+func (s *server) runDelay() (sum time.Duration) {
+	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", s.pid()))
+	for _, path := range tasks {
+		b, _ := os.ReadFile(path)
+		var ran, waited int64
+		fmt.Sscan(string(b), &ran, &waited)
+		sum += time.Duration(waited)
+	}
+	return sum
+}
+
+// slack is what an answer of this server may be late by.
+func (s *server) slack(due time.Time) time.Duration {
+	most := slack(due)
+	if s.starved == nil {
+		return most
+	}
+	now := s.runDelay()
+	s.starved.mu.Lock()
+	defer s.starved.mu.Unlock()
+	for i := len(s.starved.samples) - 1; i >= 0; i-- {
+		if l := s.starved.samples[i]; l.at.Before(due) {
+			return most + now - l.sum
+		}
+	}
+	return most
+}

@@ -133,14 +133,26 @@ func TestStoppedProcess(t *testing.T) {
 	onLoopsParallel(t, func(t *testing.T, s *server) {
 		p := s.dial(t)
 		key := func(i int) string { return fmt.Sprint("k", i) }
+		var b []byte
 		for i := range keys {
-			p.lock(key(i), 1)
-			p.send(acquire(uint64(i), 1, 1, key(i)), acquire(uint64(keys+i), 60, 2, key(i)))
+			b = append(b, acquire(2*keys, 0, 2, key(i))...)
 		}
+		p.send(b)
+		for _, r := range p.collect(keys) {
+			if r.op != 'A' {
+				t.Fatalf("got %v", r)
+			}
+		}
+		b = b[:0]
+		for i := range keys {
+			b = append(b, acquire(uint64(i), 2, 1, key(i))...)
+			b = append(b, acquire(uint64(keys+i), 60, 2, key(i))...)
+		}
+		p.send(b)
 		begun := s.dial(t)
 		begun.send([]byte("R"))
 		s.pace(t)
-		s.stopFor(t, 2*time.Second)
+		s.stopFor(t, 3*time.Second)
 		resumed := time.Now()
 		outcome := map[uint64]int{}
 		granted := map[int]reply{}

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -24,6 +25,9 @@ type server struct {
 	exited chan struct{} // closed when the process has ended
 	paced  []*peer       // see pace
 	loops  int
+
+	starved *starvation  // nil unless it is watched
+	latest  atomic.Int64 // greatest lateness of an answer, in ns
 }
 
 // logBuffer keeps what a process writes.
