@@ -178,7 +178,7 @@ func authenticate(conn net.Conn, secret []byte) error {
 	nonce, ok := auth.ParseChallenge(text)
 	switch {
 	case !ok && len(text) > 0 && codec.Op(text[0]) == codec.OpError:
-		return fmt.Errorf("E %s", text[1:])
+		return fmt.Errorf("the server ended it: E %s", oneLine(text[1:]))
 	case !ok:
 		return fmt.Errorf("the first line is no challenge: %q", text)
 	}

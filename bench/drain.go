@@ -39,7 +39,7 @@ func (w *worker) allOverdue() bool {
 		return false
 	}
 	w.nextLook = w.now + int64(idlePoll)
-	all := true
+	all := w.holds.len() == 0
 	w.underWay(func(c *conn, s *slot) { all = all && w.overdue(c, s) })
 	return all
 }

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"fmt"
+	"strconv"
 
 	"ticketing/codec"
 )
@@ -26,12 +27,18 @@ func (c *conn) handle(r *codec.Reply, now int64) {
 	case codec.OpReleased, codec.OpNotHeld:
 		c.handleEnded(r, now)
 	case codec.OpMoved:
-		c.end(fmt.Errorf("M: not the leader, which is at %s", quoted(r.Text)))
+		c.end(fmt.Errorf("the server is not the leader (M), which is at %s", quoted(r.Text)))
 	case codec.OpLeadershipLost:
-		c.end(fmt.Errorf("L: no longer the leader, which is at %s", quoted(r.Text)))
+		c.end(fmt.Errorf("the server is no longer the leader (L), which is at %s", quoted(r.Text)))
 	case codec.OpError:
-		c.end(fmt.Errorf("E %s", r.Text))
+		c.end(fmt.Errorf("the server ended it: E %s", oneLine(r.Text)))
 	}
+}
+
+// oneLine keeps what a server sent from breaking a message's line.
+func oneLine(text []byte) string {
+	quoted := strconv.QuoteToGraphic(string(text))
+	return quoted[1 : len(quoted)-1]
 }
 
 // attempt returns the slot whose acquire a reply is about, or nil.

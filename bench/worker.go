@@ -175,10 +175,23 @@ func (w *worker) advance() bool {
 		w.cpuStart, w.processCPU = threadCPU(), -cpuTime(unix.RUSAGE_SELF)
 	}
 	if w.phase != draining && (w.run.stopping.Load() || w.live == 0 ||
-		w.phase == measuring && (w.stop != 0 && w.now >= w.stop || w.cfg.Ops > 0 && w.quota == 0 && w.pending == 0)) {
+		w.phase == measuring && (w.stop != 0 && w.now >= w.stop || w.opsDone())) {
 		w.beginDrain()
 	}
 	return w.phase != draining || w.open > 0 && w.now < w.giveUp && !w.allOverdue()
+}
+
+// opsDone reports whether all attempts of a run by Ops are answered, or nothing
+// is left that could be.
+func (w *worker) opsDone() bool {
+	switch {
+	case w.cfg.Ops == 0:
+		return false
+	case w.quota == 0 && w.pending == 0:
+		return true
+	}
+	mayBegin := w.quota > 0 && w.rate > 0 && w.free.len() > 0
+	return w.open > 0 && !mayBegin && w.allOverdue()
 }
 
 // beginDrain ends the measuring.

@@ -100,10 +100,12 @@ func (c *benchRunCmd) Run(ctx context.Context, p *process) error {
 	shown := newBenchProgress(p.stderr)
 	cfg.Progress = shown.tell
 	result, err := bench.Run(running, *cfg)
-	stop() // a second signal ends the process as it always does
 	shown.end()
-	if result == nil {
-		return benchFailed(running, err)
+	switch {
+	case result == nil && running.Err() != nil:
+		return &exitError{exitNoSession, errors.New("ended by a signal before there was a session")}
+	case result == nil:
+		return benchFailed(err)
 	}
 	result.Program = "ticketing " + build().Version
 	result.Setup.InProcess = inProcess
@@ -123,7 +125,7 @@ func (c *benchRunCmd) tell(p *process, result *bench.Result, outputs *benchOutpu
 	case n > 0:
 		return &exitError{exitViolations, fmt.Errorf("the server broke the protocol %d times; the first: %s", n, result.Violations[0])}
 	case failed != nil:
-		return benchFailed(nil, failed)
+		return benchFailed(failed)
 	case result.Ends.Count > 0:
 		return &exitError{exitNoSession, fmt.Errorf("%d of %d connections ended before the run did; the first: %s",
 			result.Ends.Count, result.Setup.Connections, result.Ends.Reasons[0])}
@@ -131,12 +133,10 @@ func (c *benchRunCmd) tell(p *process, result *bench.Result, outputs *benchOutpu
 	return nil
 }
 
-// benchFailed is the error of a run that did not get going.
-func benchFailed(running context.Context, err error) error {
+// benchFailed is the error of a run that did not get going, or lost its server.
+func benchFailed(err error) error {
 	var bad *bench.ConfigError
 	switch {
-	case running != nil && running.Err() != nil:
-		return &exitError{exitNoSession, errors.New("ended by a signal before there was a session")}
 	case errors.As(err, &bad):
 		return settingFailed(fmt.Errorf("bench: %w", err))
 	case errors.Is(err, bench.ErrNoSession):
@@ -181,14 +181,17 @@ func (c *benchRunCmd) config(environ []string) (*bench.Config, error) {
 		if errors.As(err, &bad) && bad.Field == "KeySize" {
 			return nil, settingFailed(&settingError{"--key-size", strconv.Quote(bad.Value), bad.Problem})
 		}
-		return nil, benchFailed(nil, err)
+		return nil, benchFailed(err)
 	}
 	return &cfg, nil
 }
 
-// untilFirstSignal returns a context that the first SIGINT or SIGTERM ends.
+// untilFirstSignal returns a context that the first SIGINT or SIGTERM ends. A
+// second one then ends the process, as it always does.
 func untilFirstSignal(ctx context.Context) (context.Context, func()) {
-	return signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	return ctx, stop
 }
 
 // benchOutputs are the files a result goes to, opened before the run: that one
