@@ -34,6 +34,11 @@ const (
 	WrongReleased Kind = "wrong released"
 )
 
+// Kinds returns all there are.
+func Kinds() []Kind {
+	return []Kind{TwoHolders, TokenRepeated, TokenNotRising, OutOfTurn, Unmatched, Malformed, Lost, EarlyTimeout, WrongNotHeld, WrongReleased}
+}
+
 // Violation is one thing that a server did and must not do. The parts that Text
 // is made of stand beside it, as far as there are any.
 type Violation struct {

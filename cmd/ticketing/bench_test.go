@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"net"
 	"os"
 	"regexp"
@@ -73,10 +74,10 @@ func TestBenchNamesViolations(t *testing.T) {
 	stdout, stderr := r.exits(exitViolations)
 	lines := strings.Split(strings.TrimSpace(stderr), "\n")
 	last := lines[len(lines)-1]
-	if !regexp.MustCompile(`^ticketing: the server broke the protocol \d+ times; the first: token repeated: key "bench:`).MatchString(last) {
+	if !regexp.MustCompile(`^ticketing: the server broke the protocol \d+ times; the first: [a-z -]+: key "bench:`).MatchString(last) {
 		t.Errorf("stderr %q", stderr)
 	}
-	if !strings.Contains(stdout, "VIOLATIONS: ") || !strings.Contains(stdout, "token 7 was granted at") {
+	if !strings.Contains(stdout, "VIOLATIONS: ") || !strings.Contains(stdout, "token repeated: ") || !strings.Contains(stdout, "token 7 was granted at") {
 		t.Errorf("stdout %q", stdout)
 	}
 	if result := readResult(t, dir+"/r.json"); result.ViolationCounts[bench.TokenRepeated] < 1 {
@@ -178,6 +179,46 @@ func TestBenchDefaults(t *testing.T) {
 			if (err == nil) != allowed || (cfg.Validate() == nil) != allowed {
 				t.Errorf("--%s=%d: %v, %v", flag, n, err, cfg.Validate())
 			}
+		}
+	}
+}
+
+// The table of flags in the guide is made from the flags themselves.
+func TestBenchTableIsCurrent(t *testing.T) {
+	var commands cli
+	parser, err := newParser(&commands, &process{stdout: os.Stdout, stderr: os.Stderr})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var table strings.Builder
+	table.WriteString("| flag | variable | default | allowed | meaning |\n|---|---|---|---|---|\n")
+	for _, node := range parser.Model.Children {
+		if node.Name != "bench" {
+			continue
+		}
+		for _, f := range node.DefaultCmd.Flags {
+			variable := ""
+			if len(f.Envs) > 0 {
+				variable = "`" + f.Envs[0] + "`"
+			}
+			fmt.Fprintf(&table, "| `--%s` | %s | %s | %s | %s |\n", f.Name, variable, cellDefault(f), f.Tag.Get("range"), f.Help)
+			if f.Help == "" || f.Tag.Get("range") == "" {
+				t.Errorf("--%s: help %q, allowed %q", f.Name, f.Help, f.Tag.Get("range"))
+			}
+		}
+	}
+	currentTable(t, "<!-- bench:begin -->\n", "<!-- bench:end -->", table.String())
+}
+
+// Every violation there is is in the guide.
+func TestBenchViolationsInTheGuide(t *testing.T) {
+	guide, err := os.ReadFile(guidePath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range bench.Kinds() {
+		if !strings.Contains(string(guide), "\n| "+string(kind)+" | ") {
+			t.Errorf("%s does not say what %q is", guidePath, kind)
 		}
 	}
 }
