@@ -47,7 +47,7 @@ func (r *Result) WriteReport(to io.Writer) error {
 		"Result": r, "Started": r.Started.Format("2006-01-02 15:04:05 UTC"), "Setup": r.Setup.describe(),
 		"Tiles": tiles, "Rows": r.reportRows(), "Plots": plots,
 		"Violated": r.Violated(), "More": r.Violated() - int64(len(r.Violations)),
-		"Remarks": strings.Split(strings.TrimSpace(remarks.String()), "\n"), "CPU": strings.TrimSpace(r.cpuText()),
+		"Remarks": strings.Split(strings.TrimSpace(remarks.String()), "\n"), "CPU": strings.TrimPrefix(r.cpuText(), "CPU per request: "),
 	})
 	if err != nil {
 		return err
