@@ -3,12 +3,14 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -126,6 +128,37 @@ func TestLockSignalsTheWholeGroup(t *testing.T) {
 	r.signal(syscall.SIGINT) // which ends it
 	r.says(at, "SIGINT\n")
 	r.exits(exitSignal + int(syscall.SIGINT))
+}
+
+// Processes that the command leaves behind are left alone, and not waited for.
+func TestLockLeavesOthersAlone(t *testing.T) {
+	s := start(t, command(t, nil))
+	out := t.TempDir() + "/out"
+	r := launch(t, clientCommand(s, nil, "lock", "k", "--", "sh", "-c", `probe signals 1 0 >"$0" 2>&1 & echo $!`, out))
+	stdout, _ := r.exits(0)
+	var pid int
+	if _, err := fmt.Sscan(stdout, &pid); err != nil {
+		t.Fatal(err)
+	}
+	awaitFile(t, out, "ready\n")
+	if err := syscall.Kill(pid, syscall.SIGUSR1); err != nil {
+		t.Fatal(err)
+	}
+	awaitFile(t, out, "ready\nSIGUSR1\n")
+}
+
+// awaitFile waits until a file has this text.
+func awaitFile(t *testing.T, path, want string) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		text, _ := os.ReadFile(path)
+		if string(text) == want {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s has %q, want %q", path, text, want)
+		}
+	}
 }
 
 // A signal ends the waiting: nothing is run, and the server has no waiter more.

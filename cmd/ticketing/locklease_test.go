@@ -31,7 +31,7 @@ func TestLeaseEndsTheCommand(t *testing.T) {
 		{"it ignores SIGTERM", short, []string{"probe", "stubborn"}, ""},
 		{"it has no grace time", none, []string{"probe", "stubborn"}, ""},
 		{"it ignores SIGTERM and its child does not", short, []string{"sh", "-c", `trap "" TERM; probe signals 1 0 & wait; sleep 60`}, "SIGTERM\n"},
-		{"its child does as told, after it", long, []string{"probe", "forks", "signals", "2", "0"}, "SIGTERM\n"},
+		{"its child takes longer", long, []string{"probe", "forks", "finishes"}, "finished\n"},
 		{"its child ignores SIGTERM", short, []string{"probe", "forks", "stubborn"}, ""},
 	}
 	var all []*running

@@ -142,6 +142,7 @@ func TestLockUnderJobControl(t *testing.T) {
 		ticketing lock k -- probe reads; echo "code $?"
 		read line; echo "read $line"
 		fg; echo "code $?"
+		ticketing lock k -- probe continues; fg
 		ticketing lock k -- probe reads & wait; echo "stopped"
 		fg; echo "code $?"`)
 	at := r.says(0, "ready\n")
@@ -153,6 +154,9 @@ func TestLockUnderJobControl(t *testing.T) {
 	at = r.says(at, "got back\n")
 	typed(t, keyboard, "\x04")
 	at = r.says(at, "code 0\n")
+	at = r.says(at, "ready\n")
+	typed(t, keyboard, ctrlZ)
+	at = r.says(at, "foreground true\n")
 	at = r.says(at, "ready\n")
 	at = r.says(at, "stopped\n")
 	typed(t, keyboard, "from behind\n")

@@ -20,9 +20,11 @@ import (
 // the test wants:
 //
 //	signals N CODE     prints the first N signals it gets, then exits with CODE
+//	finishes           says "finished" a while after SIGTERM, then exits
 //	stubborn           ignores SIGTERM and stays until it is killed
 //	stays              stays until something ends it
 //	ignored            prints which signals it was told to ignore
+//	continues          at SIGCONT says whether it has the foreground, then exits
 //	reads              prints the lines of its stdin, each as "got LINE"
 //	forks ARG...       has a process of its group be probe ARG..., and stays
 func probe() {
@@ -33,6 +35,19 @@ func probe() {
 	switch os.Args[1] {
 	case "signals":
 		probeSignals(os.Args[2], os.Args[3])
+	case "finishes":
+		signals := make(chan os.Signal, 1)
+		signal.Notify(signals, syscall.SIGTERM)
+		fmt.Println("ready")
+		<-signals
+		time.Sleep(500 * time.Millisecond) // longer than it takes to be killed
+		fmt.Println("finished")
+	case "continues":
+		signals := make(chan os.Signal, 1)
+		signal.Notify(signals, syscall.SIGCONT)
+		fmt.Println("ready")
+		<-signals
+		fmt.Println("foreground", openTerminal().foreground() == unix.Getpgrp())
 	case "stubborn":
 		signal.Ignore(syscall.SIGTERM)
 		fmt.Println("ready")

@@ -14,7 +14,8 @@ import (
 func writeStatus(out io.Writer, s *admin.Status) error {
 	var text bytes.Buffer
 	uptime := time.Duration(s.UptimeSeconds * float64(time.Second)).Round(time.Second)
-	fmt.Fprintf(&text, "ticketing %s (commit %s, %s), %s, up %v\n", s.Version, s.Commit, s.GoVersion, statusWord(s), uptime)
+	headline := fmt.Sprintf("ticketing %s (commit %s, %s), %s, up %v", s.Version, s.Commit, s.GoVersion, statusWord(s), uptime)
+	fmt.Fprintln(&text, oneLine(headline))
 	table(&text, func(row func(cells ...any)) {
 		row("LIMIT", "USED", "OF", "ADMISSION")
 		for _, g := range s.Gauges {
