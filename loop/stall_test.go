@@ -3,6 +3,7 @@ package loop
 import (
 	"fmt"
 	"net"
+	"slices"
 	"testing"
 
 	"github.com/cespare/xxhash/v2"
@@ -49,14 +50,31 @@ func keysOf(l *loop, n int) []string {
 func dialTo(t testing.TB, srv *Server, l *loop) *peer {
 	t.Helper()
 	for {
-		before := l.placed.Load()
-		n := srv.accepted.Load()
 		p := dial(t, srv)
-		eventually(t, "the connection is admitted", func() bool { return srv.accepted.Load() > n })
-		if l.placed.Load() > before {
+		var home *loop
+		eventually(t, "the connection is admitted", func() bool {
+			home = homeOf(srv, p)
+			return home != nil
+		})
+		if home == l {
 			return p
 		}
 	}
+}
+
+// homeOf returns the loop that the session of p lives on, or nil.
+func homeOf(srv *Server, p *peer) *loop {
+	addr := p.LocalAddr().String()
+	for _, l := range srv.loops {
+		if ask(l, func() bool {
+			return slices.ContainsFunc(l.slots, func(sl slot) bool {
+				return sl.session != nil && !sl.session.closed && sl.session.conn.RemoteAddr().String() == addr
+			})
+		}) {
+			return l
+		}
+	}
+	return nil
 }
 
 // §7: 512 releases in flight; the connection that has the next one waits, with
