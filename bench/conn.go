@@ -45,6 +45,9 @@ const (
 	turnBits = 38
 )
 
+// connOf is the connection that an owner was made for.
+func connOf(owner uint64) int { return int(owner >> (slotBits + turnBits)) }
+
 // turn is the last grant of a key on a connection.
 type turn struct {
 	owner, token uint64
@@ -61,7 +64,7 @@ type conn struct {
 	slots    []slot
 	next     uint64 // number of the next attempt
 	releases releaseTable
-	turns    []turn // by the key's low bits; nil where attempts never queue behind each other
+	turns    []turn // by the key's low bits; nil where two attempts for a key hardly meet
 
 	in       []byte
 	got      int // bytes in front of in
@@ -84,7 +87,7 @@ func newConn(w *worker, id uint32, file *os.File, fd int) *conn {
 		in:       make([]byte, min(max(4096, cfg.Pipeline*frame*2), 256<<10)),
 		queued:   make([]uint16, 0, cfg.Pipeline),
 	}
-	if cfg.Pipeline > 1 && cfg.Wait > 0 {
+	if cfg.Pipeline > 1 && cfg.Wait > 0 && (cfg.Dist != Uniform || cfg.Keys <= 16*cfg.Pipeline) {
 		c.turns = make([]turn, powerOfTwo(2*cfg.Pipeline))
 	}
 	return c
@@ -206,7 +209,7 @@ func (c *conn) stamp(now int64) {
 		if s.due == 0 {
 			s.due = now
 		}
-		c.w.touched += c.w.verify.keys[s.key].fixed
+		c.w.ahead ^= c.w.verify.readAhead(s.key)
 	}
 	for _, i := range c.queued {
 		s := &c.slots[i]

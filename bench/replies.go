@@ -62,7 +62,7 @@ func (c *conn) handleGranted(r *codec.Reply, now int64) {
 	}
 	w := c.w
 	w.round = append(w.round, grant{
-		key: s.key, conn: c.id, owner: s.owner, token: r.Token, floor: s.floor, sent: s.sent, received: now,
+		key: s.key, owner: s.owner, token: r.Token, floor: s.floor, sent: s.sent, received: now,
 	})
 	g := &w.round[len(w.round)-1]
 	s.token, s.granted = r.Token, now
@@ -84,9 +84,9 @@ func (c *conn) handleGranted(r *codec.Reply, now int64) {
 // judgeTurn reports a grant that overtook one that was queued before it.
 func (c *conn) judgeTurn(g *grant) {
 	t := &c.turns[int(g.key)&(len(c.turns)-1)]
-	if t.owner != 0 && t.key == g.key && t.owner > g.owner {
-		if g.token > t.token {
-			c.w.verify.outOfTurn(g, t)
+	if t.token != 0 && t.key == g.key && t.owner > g.owner {
+		if g.token > t.token && !g.overtaken { // by one between which and this no other connection was granted the key
+			c.w.verify.outOfTurn(g, t.owner, t.token)
 		}
 		return
 	}
@@ -175,11 +175,11 @@ func (c *conn) nearest(r *codec.Reply) string {
 		return "no release of this token is under way on this connection"
 	}
 	i := r.Owner & (1<<slotBits - 1)
-	home := uint32(r.Owner >> (slotBits + turnBits))
+	home := connOf(r.Owner)
 	switch number := r.Owner >> slotBits & (1<<turnBits - 1); {
-	case home != c.id && int(home) < c.w.cfg.Connections && int(i) < len(c.slots):
+	case home != int(c.id) && home < c.w.cfg.Connections && int(i) < len(c.slots):
 		return fmt.Sprintf("the owner is one of connection %d", home)
-	case home != c.id || int(i) >= len(c.slots) || number >= c.next:
+	case home != int(c.id) || int(i) >= len(c.slots) || number >= c.next:
 		return "there never was such an owner"
 	case c.slots[i].owner != r.Owner || c.slots[i].state != acquiring:
 		return "this attempt was answered before"

@@ -152,7 +152,7 @@ func (r *run) newWorkers(links []link) (workers []*worker, err error) {
 		keys = 1
 	}
 	names := newKeySet(r.cfg.Keys, r.cfg.KeySize, rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())))
-	verify := newVerifier(names, keys, r.cfg.Wait, r.cfg.Lease, r.cfg.Threads, &r.found)
+	verify := newVerifier(names, keys, r.cfg.Wait, r.cfg.Lease, r.cfg.Threads, r.cfg.Connections*r.cfg.Pipeline, &r.found)
 	chosen := newDraw(r.cfg.Dist, r.cfg.Keys)
 	for i := range r.cfg.Threads {
 		w := &worker{

@@ -22,7 +22,7 @@ type verifier struct {
 	wait  int64 // the same
 	full  int64 // the lease, and what clocks may differ by, and what §3.6 allows
 	keys  []keyState
-	alone bool // there is one thread: nothing is locked
+	locks *locks // nil: there is one thread
 	found *violations
 
 	recent recentTokens
@@ -34,62 +34,82 @@ const clockDrift = 1000
 // promptness is how late the end of a lease may show (§3.6).
 const promptness = int64(10 * time.Millisecond)
 
-func newVerifier(names *keySet, keys int, wait, lease time.Duration, threads int, found *violations) *verifier {
-	return &verifier{
+func newVerifier(names *keySet, keys int, wait, lease time.Duration, threads, attempts int, found *violations) *verifier {
+	v := &verifier{
 		names: names,
 		lease: int64(lease - lease/clockDrift),
 		wait:  int64(wait - wait/clockDrift),
 		full:  int64(lease+lease/clockDrift) + promptness,
 		keys:  make([]keyState, keys),
-		alone: threads == 1,
 		found: found,
 	}
+	if threads > 1 {
+		v.locks = &locks{}
+	}
+	v.recent.cells = make([]recentToken, powerOfTwo(max(tokensPerAttempt*attempts, 1024)))
+	return v
 }
 
-// keyState is the last grant of a key: the one with the greatest token. It fills
-// a cache line.
+// keyState is the last grant of a key: the one with the greatest token. There are
+// two to a cache line.
 type keyState struct {
-	mu       sync.Mutex
-	fixed    uint32 // never written, so that reading it needs no lock
-	conn     uint32
 	token    uint64 // 0: never granted
 	owner    uint64
 	received int64
-	begun    int64 // its lease began then, or later
-	released int64 // when its release was about to be sent; 0: not yet
-	_        [8]byte
+	span     int64 // of the holding: as holdsSince or endedBy has it
+}
+
+// A holding that goes on has the instant at which its lease began at the
+// earliest; one whose release was about to be sent, the instant at which it ended
+// at the earliest, negative.
+func holdsSince(begun int64) int64 { return begun }
+func endedBy(at int64) int64       { return -at }
+
+// locks are for the states of all keys together, as many as are not in each
+// other's way.
+type locks [256]struct {
+	sync.Mutex
+	_ [56]byte
 }
 
 // at returns the state of a key, locked.
 func (v *verifier) at(key uint32) *keyState {
-	k := &v.keys[key]
-	if !v.alone {
-		k.mu.Lock()
+	if v.locks != nil {
+		v.locks[key%uint32(len(v.locks))].Lock()
 	}
-	return k
+	return &v.keys[key]
 }
 
-func (v *verifier) done(k *keyState) {
-	if !v.alone {
-		k.mu.Unlock()
+func (v *verifier) done(key uint32) {
+	if v.locks != nil {
+		v.locks[key%uint32(len(v.locks))].Unlock()
 	}
+}
+
+// readAhead asks for the state of a key that will be needed: memory that is far
+// away is asked for in one go, and near when it is. It returns nothing of meaning.
+func (v *verifier) readAhead(key uint32) int64 {
+	if v.locks != nil {
+		return 0
+	}
+	return v.keys[key].span
 }
 
 // grant is one A as it was received.
 type grant struct {
 	key          uint32
-	conn         uint32
 	owner, token uint64
 	floor        uint64 // the greatest token that was received before the acquire was sent
 	sent         int64
 	received     int64
+	overtaken    bool // judge has reported that it is out of turn
 }
 
 // granted judges a grant and returns the instant its lease began at the earliest.
 func (v *verifier) granted(g *grant) (begun int64) {
 	k := v.at(g.key)
 	begun = v.judge(g, k)
-	v.done(k)
+	v.done(g.key)
 	return begun
 }
 
@@ -99,47 +119,45 @@ func (v *verifier) judge(g *grant, k *keyState) (begun int64) {
 		if g.token <= g.floor {
 			v.notAboveFloor(g)
 		}
-		k.take(g, begun)
+		*k = keyState{g.token, g.owner, g.received, holdsSince(begun)}
 		return begun
 	}
-	leaseEnd := k.begun + v.lease
 	switch {
 	case g.token < k.token && k.received >= g.sent+v.lease:
 		// Its lease was over when the one with the greater token was granted;
 		// this reply was only read after that one's.
 		return begun
-	case k.released != 0:
-		begun = max(begun, min(k.released, leaseEnd))
-	case g.received < leaseEnd:
+	case k.span < 0:
+		begun = max(begun, -k.span)
+	case g.received < k.span+v.lease:
 		v.twoHolders(g, k)
 	default:
-		begun = max(begun, leaseEnd)
+		begun = max(begun, k.span+v.lease)
 	}
 	switch {
 	case g.token == k.token:
-		v.repeated(g, g.key, k.conn)
+		v.repeated(g, g.key, connOf(k.owner))
 	case g.token < k.token:
 		v.notAboveKeys(g, k)
 		return begun
 	case g.token <= g.floor:
 		v.notAboveFloor(g)
+	case connOf(k.owner) == connOf(g.owner) && g.owner < k.owner:
+		g.overtaken = true
+		v.outOfTurn(g, k.owner, k.token)
 	}
-	k.take(g, begun)
+	*k = keyState{g.token, g.owner, g.received, holdsSince(begun)}
 	return begun
 }
 
-func (k *keyState) take(g *grant, begun int64) {
-	k.conn, k.token, k.owner = g.conn, g.token, g.owner
-	k.received, k.begun, k.released = g.received, begun, 0
-}
-
-// releasing notes that the release of a grant is about to be sent.
+// releasing notes that the release of a grant is about to be sent. The holding
+// ends then, or at the end of its lease.
 func (v *verifier) releasing(key uint32, token uint64, now int64) {
 	k := v.at(key)
-	if k.token == token {
-		k.released = now
+	if k.token == token && k.span >= 0 {
+		k.span = endedBy(min(now, k.span+v.lease))
 	}
-	v.done(k)
+	v.done(key)
 }
 
 // ended is the answer to a release.
@@ -200,10 +218,10 @@ func (v *verifier) twoHolders(g *grant, k *keyState) {
 	v.found.add(Violation{
 		Kind: TwoHolders, Key: name, Tokens: []uint64{g.token, k.token},
 		Owners:      []string{ownerText(g.owner), ownerText(k.owner)},
-		Connections: []int{int(g.conn), int(k.conn)},
+		Connections: []int{connOf(g.owner), connOf(k.owner)},
 		Times:       []float64{seconds(g.received), seconds(k.received)},
 		Text: fmt.Sprintf("key %q: token %d was granted at %s to owner %#x on connection %d, while token %d, granted at %s to owner %#x on connection %d, was not released and its lease had not ended",
-			name, g.token, instant(g.received), g.owner, g.conn, k.token, instant(k.received), k.owner, k.conn),
+			name, g.token, instant(g.received), g.owner, connOf(g.owner), k.token, instant(k.received), k.owner, connOf(k.owner)),
 	})
 }
 
@@ -219,55 +237,62 @@ func (v *verifier) notRising(g *grant, why string, than uint64) {
 	name := v.names.name(g.key)
 	v.found.add(Violation{
 		Kind: TokenNotRising, Key: name, Tokens: []uint64{g.token, than}, Owners: []string{ownerText(g.owner)},
-		Connections: []int{int(g.conn)}, Times: []float64{seconds(g.received), seconds(g.sent)},
+		Connections: []int{connOf(g.owner)}, Times: []float64{seconds(g.received), seconds(g.sent)},
 		Text: fmt.Sprintf("key %q: token %d was granted at %s to owner %#x on connection %d, but %s",
-			name, g.token, instant(g.received), g.owner, g.conn, why),
+			name, g.token, instant(g.received), g.owner, connOf(g.owner), why),
 	})
 }
 
-func (v *verifier) repeated(g *grant, other uint32, conn uint32) {
+func (v *verifier) repeated(g *grant, other uint32, conn int) {
 	name, otherName := v.names.name(g.key), v.names.name(other)
 	v.found.add(Violation{
 		Kind: TokenRepeated, Key: name, Tokens: []uint64{g.token}, Owners: []string{ownerText(g.owner)},
-		Connections: []int{int(g.conn), int(conn)}, Times: []float64{seconds(g.received)},
+		Connections: []int{connOf(g.owner), conn}, Times: []float64{seconds(g.received)},
 		Text: fmt.Sprintf("key %q: token %d was granted at %s to owner %#x on connection %d, and before that for key %q on connection %d",
-			name, g.token, instant(g.received), g.owner, g.conn, otherName, conn),
+			name, g.token, instant(g.received), g.owner, connOf(g.owner), otherName, conn),
 	})
 }
 
-// outOfTurn reports a grant to an attempt that one behind it was granted before.
-func (v *verifier) outOfTurn(g *grant, later *turn) {
+// outOfTurn reports a grant to an attempt that one sent later was granted before.
+func (v *verifier) outOfTurn(g *grant, later, laterToken uint64) {
 	name := v.names.name(g.key)
 	v.found.add(Violation{
-		Kind: OutOfTurn, Key: name, Tokens: []uint64{g.token, later.token},
-		Owners: []string{ownerText(g.owner), ownerText(later.owner)}, Connections: []int{int(g.conn)},
+		Kind: OutOfTurn, Key: name, Tokens: []uint64{g.token, laterToken},
+		Owners: []string{ownerText(g.owner), ownerText(later)}, Connections: []int{connOf(g.owner)},
 		Times: []float64{seconds(g.received), seconds(g.sent)},
 		Text: fmt.Sprintf("key %q: owner %#x was granted token %d at %s on connection %d, after owner %#x, whose attempt the connection sent later, had got token %d",
-			name, g.owner, g.token, instant(g.received), g.conn, later.owner, later.token),
+			name, g.owner, g.token, instant(g.received), connOf(g.owner), later, laterToken),
 	})
 }
+
+// tokensPerAttempt is how many of the last tokens are remembered for each attempt
+// that may be under way: the older ones are below what was received before any
+// of these was sent.
+const tokensPerAttempt = 4
 
 // recentTokens remembers which of the last tokens were granted, of all threads:
 // two grants under way at once may have the same token on different keys.
 type recentTokens struct {
 	mu    sync.Mutex
-	cells [1 << 16]struct {
-		token     uint64
-		key, conn uint32
-	}
+	cells []recentToken // a power of two of them, by the token's low bits
 }
 
-// check judges the grants of one round.
+type recentToken struct {
+	token     uint64
+	key, conn uint32
+}
+
+// checkRepeats judges the grants of one round.
 func (v *verifier) checkRepeats(round []grant) {
 	r := &v.recent
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i := range round {
 		g := &round[i]
-		cell := &r.cells[g.token%uint64(len(r.cells))]
+		cell := &r.cells[g.token&uint64(len(r.cells)-1)]
 		if cell.token == g.token && cell.key != g.key { // the same key is judged by granted
-			v.repeated(g, cell.key, cell.conn)
+			v.repeated(g, cell.key, int(cell.conn))
 		}
-		cell.token, cell.key, cell.conn = g.token, g.key, g.conn
+		*cell = recentToken{g.token, g.key, uint32(connOf(g.owner))}
 	}
 }

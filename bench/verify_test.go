@@ -13,7 +13,7 @@ const ms = int64(time.Millisecond)
 func judged(threads int) (v *verifier, took func() []Kind) {
 	found := &violations{}
 	names := newKeySet(10, 8, rand.New(rand.NewPCG(1, 2)))
-	v = newVerifier(names, 10, 2*time.Second, time.Second, threads, found)
+	v = newVerifier(names, 10, 2*time.Second, time.Second, threads, 10, found)
 	return v, func() (kinds []Kind) {
 		for _, f := range found.kept {
 			kinds = append(kinds, f.Kind)
@@ -165,5 +165,24 @@ func TestViolationsAreCounted(t *testing.T) {
 	found.add(Violation{Kind: Unmatched})
 	if len(found.kept) != keptViolations+1 || found.count[Lost] != keptViolations+5 || found.total() != keptViolations+6 {
 		t.Errorf("%d kept, %v", len(found.kept), found.count)
+	}
+}
+
+// Of two attempts of one connection for a key, the one sent first is granted first.
+func TestVerifierTurns(t *testing.T) {
+	for _, c := range []struct {
+		what         string
+		first, later uint64 // owners, in the order of their grants
+		kinds        []Kind
+	}{
+		{"in turn", 1 << slotBits, 2 << slotBits, nil},
+		{"out of turn", 2 << slotBits, 1 << slotBits, []Kind{OutOfTurn}},
+		{"of two connections", 2<<slotBits | 1<<(slotBits+turnBits), 1 << slotBits, nil},
+	} {
+		v, took := judged(1)
+		v.granted(&grant{key: 1, owner: c.first, token: 1, sent: 1, received: 10})
+		v.releasing(1, 1, 11)
+		v.granted(&grant{key: 1, owner: c.later, token: 2, sent: 1, received: 20})
+		want(t, c.what, took(), c.kinds...)
 	}
 }

@@ -58,7 +58,7 @@ type worker struct {
 	dirty   []*conn
 	round   []grant // of this round
 	keyText []byte
-	touched uint32 // of no meaning: memory that was read ahead
+	ahead   int64 // of no meaning: what was read ahead
 
 	tally         *tally
 	nextTick      int64
