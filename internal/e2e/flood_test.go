@@ -73,10 +73,12 @@ func TestAcquireFlood(t *testing.T) {
 }
 
 // TestReleasesAreNeverRefused floods the server with releases of many
-// connections: each is answered, also when the client has half-closed.
+// connections: each is answered, also when the client has half-closed, and the
+// acquires of others are served all the while.
 func TestReleasesAreNeverRefused(t *testing.T) {
 	const clients, n = 24, 1500
 	onLoops(t, func(t *testing.T, s *server) {
+		stop := s.keepServing(t, 2)
 		together(t, clients, func(i int) error {
 			p, err := s.tryDial(t, 0)
 			if err != nil {
@@ -129,5 +131,6 @@ func TestReleasesAreNeverRefused(t *testing.T) {
 			}
 			return p.wantEnd("")
 		})
+		stop()
 	}, "MAX_KEYS=540", "MAX_TOTAL_WAITERS=1")
 }

@@ -52,8 +52,7 @@ func (s *server) mortal(t *testing.T, key string) (kill func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), mortalAddr+"="+s.addr, mortalKey+"="+key)
+	cmd := prepared(exec.Command(self), mortalAddr+"="+s.addr, mortalKey+"="+key)
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -87,7 +87,13 @@ func startLoops(t testing.TB, loops int, env ...string) *server {
 // ports unless told otherwise.
 func command(env ...string) *exec.Cmd {
 	trackSources()
-	cmd := exec.Command(serverPath, "serve")
+	return prepared(exec.Command(serverPath, "serve"), env...)
+}
+
+// prepared gives a command our settings. Its process ends with ours, also when
+// a test runs into the time limit and nothing is cleaned up.
+func prepared(cmd *exec.Cmd, env ...string) *exec.Cmd {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	cmd.Env = append([]string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"),
 		"GORACE=atexit_sleep_ms=0", // a racy build waits for a second otherwise

@@ -133,18 +133,15 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 // TestFileLimit: a limit of open files below what MAX_CONNECTIONS needs is
 // exit 1, and the line says what to do about it.
 func TestFileLimit(t *testing.T) {
-	cmd := exec.Command("sh", "-c", "ulimit -n 200 && exec \"$0\" serve", serverPath)
-	cmd.Env = command("MAX_CONNECTIONS=1000").Env
+	cmd := prepared(exec.Command("sh", "-c", "ulimit -n 200 && exec \"$0\" serve", serverPath), "MAX_CONNECTIONS=1000")
 	code, stderr := ends(t, cmd)
 	if code != 1 || !strings.Contains(stderr, "MAX_CONNECTIONS") || !strings.Contains(stderr, "1000") || strings.Count(stderr, "\n") != 1 {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
-	cmd = exec.Command("sh", "-c", "ulimit -n 200 && exec \"$0\" serve", serverPath)
-	cmd.Env = command("MAX_CONNECTIONS=20", "LOOPS=1").Env
+	cmd = prepared(exec.Command("sh", "-c", "ulimit -n 200 && exec \"$0\" serve", serverPath), "MAX_CONNECTIONS=20", "LOOPS=1")
 	startCommand(t, cmd).dial(t).quiet()
 	// The soft limit alone is no matter: it is raised to the hard one.
-	cmd = exec.Command("sh", "-c", "ulimit -Sn 200 && exec \"$0\" serve", serverPath)
-	cmd.Env = command("MAX_CONNECTIONS=1000").Env
+	cmd = prepared(exec.Command("sh", "-c", "ulimit -Sn 200 && exec \"$0\" serve", serverPath), "MAX_CONNECTIONS=1000")
 	startCommand(t, cmd).dial(t).quiet()
 }
 
