@@ -135,6 +135,35 @@ func TestLies(t *testing.T) {
 				return false
 			}
 		}, nil},
+		"the queue is not kept, and another connection is between": {OutOfTurn, "sent later", sameKey, func(l *liar) {
+			told := false
+			l.release = func(_ *liar, _ *liarConn, _ uint64, key string) bool {
+				q := l.at(key).queue
+				for i := 2; !told && l.grants > chance && i < len(q); i++ {
+					if q[0].conn == q[1].conn && q[0].conn != q[i].conn {
+						q[0], q[1], q[2], q[i] = q[1], q[i], q[0], q[2]
+						told = true
+					}
+				}
+				return false
+			}
+		}, nil},
+		"a grant for an attempt that is over": {Unmatched, "answered before", sameKey, func(l *liar) {
+			var old uint64
+			told := false
+			l.acquire = func(_ *liar, a *liarAttempt) bool {
+				switch {
+				case a.conn.id != 0 || told:
+				case old == 0:
+					old = a.owner
+				case l.grants > chance && a.owner&(1<<slotBits-1) == old&(1<<slotBits-1):
+					told = true
+					l.token++
+					l.write(a.conn, codec.Reply{Op: codec.OpGranted, Token: l.token, Owner: old, Text: []byte(a.key)})
+				}
+				return false
+			}
+		}, nil},
 		"a grant is dropped":    {Lost, "the acquire of owner", func(cfg *Config) { cfg.Wait = 0 }, drop(codec.OpGranted), nil},
 		"a released is dropped": {Lost, "the release of token", nil, drop(codec.OpReleased), nil},
 		"a timeout is dropped":  {Lost, "the acquire of owner", func(cfg *Config) { cfg.Wait, cfg.Dist = 0, Single }, drop(codec.OpTimeout), nil},
