@@ -90,8 +90,15 @@ func (m *lagMeter) since(from time.Time) time.Duration {
 	return most
 }
 
-// slack is what an answer due at a moment may be late by.
-func slack(due time.Time) time.Duration { return grace + 2*boxLag.since(due) }
+// slack is what an answer due at a moment may be late by. On a box that is
+// itself later than the grace, little can be said: delays add up at both ends.
+func slack(due time.Time) time.Duration {
+	lag := boxLag.since(due)
+	if lag > grace {
+		return grace + 10*lag
+	}
+	return grace + 2*lag
+}
 
 // starvation knows how long the threads of a process stood in the kernel's
 // queue, ready to run: a late answer of a process that gets no processor says
