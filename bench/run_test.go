@@ -58,7 +58,7 @@ func small(addr string) Config {
 	cfg := Defaults()
 	cfg.Addrs = []string{addr}
 	cfg.Connections, cfg.Pipeline, cfg.Threads, cfg.Keys = 4, 8, 2, 1000
-	cfg.Warmup, cfg.Ops = 0, 2000
+	cfg.Warmup, cfg.Ops = 0, 1500
 	return cfg
 }
 
@@ -137,7 +137,7 @@ func checkSums(t *testing.T, r *Result) {
 func TestHeldLongerThanTheLease(t *testing.T) {
 	t.Parallel()
 	cfg := small(serve(t, nil))
-	cfg.Lease, cfg.Hold, cfg.Keys, cfg.Ops = time.Second, 1200*time.Millisecond, 4, 12
+	cfg.Lease, cfg.Hold, cfg.Keys, cfg.Ops = time.Second, 1200*time.Millisecond, 4, 8
 	result, err := Run(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
