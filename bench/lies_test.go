@@ -141,7 +141,9 @@ func TestLies(t *testing.T) {
 				q := l.at(key).queue
 				for i := 2; !told && l.grants > chance && i < len(q); i++ {
 					if q[0].conn == q[1].conn && q[0].conn != q[i].conn {
-						q[0], q[1], q[2], q[i] = q[1], q[i], q[0], q[2]
+						first, later, other := q[0], q[1], q[i]
+						copy(q[3:i+1], q[2:i])
+						q[0], q[1], q[2] = later, other, first
 						told = true
 					}
 				}
