@@ -18,7 +18,7 @@ ALLOCS  = $(call packages,AllocsPerRun)
 BENCHES = $(call packages,^func Benchmark)
 
 .NOTPARALLEL:
-.PHONY: help run build test deps vet race e2e debug allocs bench-once bench fuzz clean
+.PHONY: help run build test deps vet race e2e debug allocs bench-once bench compare-client fuzz clean
 
 help: ## print this
 	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
@@ -56,6 +56,9 @@ bench-once: ## each benchmark, once, to see that it works
 
 bench: ## all benchmarks, BENCHTIME (1s) each
 	go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) $(BENCHES)
+
+compare-client: build ## the Go client beside go-redis, in turns (needs redis-server)
+	cd perf/goredis && go build -o ../../bin/goredis . && cd ../.. && bin/goredis -ticketing bin/ticketing
 
 fuzz: ## each fuzz target for FUZZTIME (30s), one after another
 	@grep -rnoE --include='*_test.go' '^func Fuzz\w+' . | sed -E 's|/[^/]*:[0-9]+:func | |' | \

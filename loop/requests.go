@@ -1,6 +1,8 @@
 package loop
 
 import (
+	"hash/maphash"
+
 	"github.com/cespare/xxhash/v2"
 
 	"ticketing/auth"
@@ -133,16 +135,22 @@ func (l *loop) handleFrames(s *session, buf []byte) int {
 	return off
 }
 
-// shardOf maps a hash to a shard by its high bits; the table uses the low ones.
-func (l *loop) shardOf(hash uint64) int {
-	return int((hash >> 32) * uint64(len(l.outboxes)) >> 32)
+// place returns the loop whose shard a key belongs to, and the hash it has there.
+//
+// The loop is chosen by xxhash: the same in every process. The table's hash has
+// a seed of this process, so that no client can choose keys that collide and
+// make each other slow.
+func (l *loop) place(key []byte) (dst int, hash uint64) {
+	if n := uint64(len(l.outboxes)); n > 1 {
+		dst = int((xxhash.Sum64(key) >> 32) * n >> 32)
+	}
+	return dst, maphash.Bytes(l.srv.seed, key)
 }
 
 // handleAcquire carries out §3, here or in the shard the key belongs to.
 func (l *loop) handleAcquire(s *session, r *codec.Request) {
 	budget := l.srv.budgets.Acquires
-	hash := xxhash.Sum64(r.Key)
-	dst := l.shardOf(hash)
+	dst, hash := l.place(r.Key)
 	if dst == l.idx {
 		if !budget.Open() {
 			l.refuseInFlight(s, r)
@@ -183,8 +191,7 @@ func (l *loop) refuseInFlight(s *session, r *codec.Request) {
 // handleRelease carries out §4. It returns false when the release lane is full:
 // then nothing was done, and the session waits (§4.3).
 func (l *loop) handleRelease(s *session, r *codec.Request) bool {
-	hash := xxhash.Sum64(r.Key)
-	dst := l.shardOf(hash)
+	dst, hash := l.place(r.Key)
 	if dst == l.idx {
 		if l.shard.Release(l.now, r.Key, hash, r.ID) {
 			l.replyReleased(s, r.ID, r.Key)
@@ -206,8 +213,8 @@ func (l *loop) handleRelease(s *session, r *codec.Request) bool {
 // giveBack releases a grant whose session ended before the reply left: nobody
 // can know its token, and the key need not stay shut for the whole lease.
 func (l *loop) giveBack(key []byte, token uint64) {
-	hash := xxhash.Sum64(key)
-	if dst := l.shardOf(hash); dst != l.idx {
+	dst, hash := l.place(key)
+	if dst != l.idx {
 		l.outboxFor(dst).add(message{kind: tellGiveBack, id: token, hash: hash}, key)
 		return
 	}

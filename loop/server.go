@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"log/slog"
 	"net"
 	"sync"
@@ -27,6 +28,7 @@ type Server struct {
 	loops   []*loop
 	budgets *shard.Budgets
 	secrets atomic.Pointer[auth.Secrets] // nil: no authentication
+	seed    maphash.Seed                 // of the hashes in the shards' tables
 
 	start         time.Time // Instant 0
 	monotonicBase int64     // CLOCK_MONOTONIC at Instant 0, ns
@@ -57,6 +59,7 @@ func New(cfg Config) (*Server, error) {
 		cfg:     cfg,
 		log:     cfg.Logger,
 		budgets: shard.NewBudgets(cfg.MaxKeys, cfg.MaxTotalWaiters),
+		seed:    maphash.MakeSeed(),
 		idle:    make(chan struct{}, 1),
 		untidy:  make(chan struct{}, 1),
 	}

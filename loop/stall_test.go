@@ -6,8 +6,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/cespare/xxhash/v2"
-
 	"ticketing/codec"
 )
 
@@ -39,7 +37,8 @@ func ask[T any](l *loop, f func() T) T {
 func keysOf(l *loop, n int) []string {
 	var keys []string
 	for i := 0; len(keys) < n; i++ {
-		if k := fmt.Sprintf("%s-%d", "key", i); l.shardOf(xxhash.Sum64String(k)) == l.idx {
+		k := fmt.Sprint("key-", i)
+		if dst, _ := l.place([]byte(k)); dst == l.idx {
 			keys = append(keys, k)
 		}
 	}

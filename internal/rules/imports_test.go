@@ -25,6 +25,7 @@ var mayImport = map[string][]string{
 	"cluster":         {"shard", "lease"},
 	"bench":           {"client", "codec", "auth"},
 	"internal/admin":  {"loop", "shard", "lease", "internal/procs"},
+	"perf/goredis":    {"client"},
 	"internal/e2e":    {},
 	"internal/rules":  {},
 	"cmd/ticketing":   anything,
