@@ -32,7 +32,7 @@ func (l *loop) fail(s *session, r codec.Reason, end EndReason) {
 	if s.phase == failing || s.phase == lingering || s.closed && s.tail == nil {
 		return
 	}
-	s.phase, s.reason, s.end = failing, byte(r), end
+	s.phase, s.reason, s.end = failing, r, end
 	l.clearDeadline(s)
 	l.unblock(s)
 	l.leave(s)
@@ -48,18 +48,13 @@ func (l *loop) continueFailing(s *session) {
 	if s.abroad > 0 && !late {
 		return
 	}
-	if s.abroad > 0 && s.reason == byte(reasonShuttingDown) {
+	if s.abroad > 0 && s.reason == reasonShuttingDown {
 		// It would say that nothing unanswered was executed, which a loop that
 		// does not answer may yet make untrue (§6).
 		l.close(s, s.end)
 		return
 	}
-	if s.reason != 0 {
-		b := l.room(s)
-		b.B = codec.AppendError(b.B, codec.Reason(s.reason))
-		s.reason = 0
-		l.flush(s)
-	}
+	l.sayError(s)
 	switch {
 	case s.tail != nil:
 		l.continueTail(s)
@@ -74,6 +69,17 @@ func (l *loop) continueFailing(s *session) {
 	default:
 		l.setDeadline(s, earlier(s.until, l.now.Add(flushPoll)))
 	}
+}
+
+// sayError sends the E of a failing session behind all it was owed, once.
+func (l *loop) sayError(s *session) {
+	if s.phase != failing || s.reason == codec.ReasonNone {
+		return
+	}
+	b := l.room(s)
+	b.B = codec.AppendError(b.B, s.reason)
+	s.reason = codec.ReasonNone
+	l.flush(s)
 }
 
 // close ends s now, with nothing more sent.
@@ -132,11 +138,7 @@ func (l *loop) handleEOF(s *session) {
 		l.leave(s)
 	}
 	if s.abroad == 0 && !s.blocked && s.conn.OutboundBuffered() == 0 {
-		if s.phase == failing && s.reason != 0 {
-			b := l.room(s)
-			b.B = codec.AppendError(b.B, codec.Reason(s.reason))
-			s.reason = 0
-		}
+		l.sayError(s)
 		l.flush(s)
 	}
 	if s.abroad > 0 || s.blocked || s.conn.OutboundBuffered() > 0 {

@@ -1,12 +1,11 @@
 package loop
 
 import (
-	"net/netip"
-
 	"github.com/panjf2000/gnet/v2"
 	"github.com/valyala/bytebufferpool"
 
 	"ticketing/auth"
+	"ticketing/codec"
 	"ticketing/lease"
 	"ticketing/shard"
 )
@@ -43,21 +42,21 @@ type session struct {
 	thrown   uint32               // lingering: bytes discarded
 
 	phase       phase
-	end         EndReason // why it ends, once that is known
-	reason      byte      // failing: the codec.Reason to send
-	closed      bool      // OnClose has run: conn must not be used any more
-	gone        bool      // counted out; the slot is free
-	opened      bool      // OnOpen has run
-	dirty       bool      // on the loop's dirty list
-	blocked     bool      // waits for the release lane; its input is left unparsed
-	paused      bool      // blocked, and its socket is not read
-	waitsAbroad bool      // has ever asked another loop to wait: that loop must hear of its end
+	end         EndReason    // why it ends, once that is known
+	reason      codec.Reason // failing: what the E will say; none once it is said
+	closed      bool         // OnClose has run: conn must not be used any more
+	gone        bool         // counted out; the slot is free
+	opened      bool         // OnOpen has run
+	dirty       bool         // on the loop's dirty list
+	blocked     bool         // waits for the release lane; its input is left unparsed
+	paused      bool         // blocked, and its socket is not read
+	waitsAbroad bool         // has ever asked another loop to wait: that loop must hear of its end
 }
 
 // saidLast reports whether nothing may be said behind what was said: the E is
 // out or on its way, or the connection is being closed.
 func (s *session) saidLast() bool {
-	return s.phase == lingering || s.phase == failing && s.reason == 0
+	return s.phase == lingering || s.phase == failing && s.reason == codec.ReasonNone
 }
 
 // slot is one entry of a loop's session table. The generation tells a message
@@ -97,18 +96,4 @@ func (l *loop) lookup(id shard.Session) *session {
 		return nil
 	}
 	return sl.session
-}
-
-// peer returns the client's address for the log.
-func (s *session) peer() string {
-	if s.conn == nil || s.closed {
-		return "closed"
-	}
-	if a := s.conn.RemoteAddr(); a != nil {
-		if ap, err := netip.ParseAddrPort(a.String()); err == nil {
-			return ap.String()
-		}
-		return a.String()
-	}
-	return "unknown"
 }

@@ -4,8 +4,6 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
-
-	"ticketing/codec"
 )
 
 // tail is the rest of a session whose client has sent its FIN while answers for
@@ -25,7 +23,7 @@ func (l *loop) startTail(s *session) {
 	s.unsent = nil
 	fd, err := unix.FcntlInt(uintptr(s.conn.Fd()), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
-		l.srv.log.Warn("answers to a half-closed client are lost", "client", s.peer(),
+		l.srv.log.Warn("answers to a half-closed client are lost", "client", s.conn.RemoteAddr().String(),
 			"error", os.NewSyscallError("dup", err))
 		return
 	}
@@ -71,10 +69,8 @@ func (l *loop) continueTail(s *session) {
 	if s.gone {
 		return
 	}
-	if s.phase == failing && s.abroad == 0 && s.reason != 0 {
-		l.flush(s)
-		t.replies = codec.AppendError(t.replies, codec.Reason(s.reason))
-		s.reason = 0
+	if s.abroad == 0 {
+		l.sayError(s)
 	}
 	for t.sent < len(t.replies) {
 		n, err := unix.Write(t.fd, t.replies[t.sent:])
