@@ -22,7 +22,7 @@ var mayImport = map[string][]string{
 	"loop":            {"codec", "auth", "shard", "lease", "internal/slab", "internal/procs"},
 	"client":          {"codec", "auth"},
 	"client/scripted": {"codec", "auth"},
-	"cluster":         {"shard", "lease"},
+	"cluster":         {"cluster/core", "cluster/state", "shard", "lease"},
 	"bench":           {"client", "codec", "auth"},
 	"internal/admin":  {"loop", "shard", "lease", "internal/procs"},
 	"perf/goredis":    {"client"},
