@@ -23,6 +23,7 @@ var mayImport = map[string][]string{
 	"client":          {"codec", "auth"},
 	"client/scripted": {"codec", "auth"},
 	"cluster":         {"cluster/core", "cluster/state", "shard", "lease"},
+	"cluster/state":   {"shard"},
 	"bench":           {"client", "codec", "auth"},
 	"internal/admin":  {"loop", "shard", "lease", "internal/procs"},
 	"perf/goredis":    {"client"},

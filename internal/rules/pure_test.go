@@ -16,6 +16,7 @@ var pure = map[string][]string{
 	"codec":         {},
 	"auth":          {},
 	"shard":         {"sync/atomic"}, // the budgets that all shards share
+	"cluster/state": {},
 }
 
 var (
@@ -53,6 +54,7 @@ func TestPurePackages(t *testing.T) {
 		{"auth/x.go", `package auth; import _ "crypto/rand"`},
 		{"shard/x.go", `package shard; import _ "math/rand/v2"`},
 		{"shard/x.go", `package shard; import _ "github.com/cespare/xxhash/v2"`},
+		{"cluster/state/x.go", `package state; import _ "math/rand/v2"`},
 	}, []planted{
 		{"lease/x.go", `package lease; import "time"; var x = time.Duration(1); func Now() {}; var y = Now`},
 		{"shard/x.go", `package shard; import _ "sync/atomic"`},
