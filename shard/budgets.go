@@ -68,6 +68,21 @@ func (a *Admission) Take() bool {
 	}
 }
 
+// TakeAnyway takes one even while the admission is closed: for what is there
+// already and is only taken note of.
+func (a *Admission) TakeAnyway() {
+	for {
+		old := a.word.Load()
+		next := old + 2
+		if next>>1*10 >= a.limit*9 {
+			next |= admissionClosed
+		}
+		if a.word.CompareAndSwap(old, next) {
+			return
+		}
+	}
+}
+
 // Give gives n back that were taken. The Give that makes the use fall below
 // 75 % of the limit opens the admission.
 func (a *Admission) Give(n int) {
@@ -150,6 +165,10 @@ func (t *Tokens) Next() (uint64, bool) {
 	}
 	return t.last.Add(1), true
 }
+
+// Reset makes the tokens go on after last, which may be below the last issued: a
+// new lead does not know of tokens that were never replicated.
+func (t *Tokens) Reset(last uint64) { t.last.Store(last) }
 
 // Last returns the last token issued; 0 if none was.
 func (t *Tokens) Last() uint64 { return t.last.Load() }

@@ -23,6 +23,8 @@ type Counters struct {
 	NotHeld   uint64 // releases by any other
 	Handovers uint64 // grants to a waiter (part of Granted)
 	Expiries  uint64 // leases that ended without release, counted when noticed
+	Loaded    uint64 // holds taken over from the replicated state; not in Granted
+	Abandoned uint64 // holds forgotten with a lost lead, neither released nor expired here
 
 	WaitNanos Histogram // grants by the time from Acquire to grant, 0 when at once
 	HoldNanos Histogram // ended holds by their length; an expiry counts its full lease

@@ -14,10 +14,10 @@ const inlineKey = 28
 // entry is one key: who holds it, and its queue. 64 bytes, one cache line.
 type entry struct {
 	token        uint64        // the holder's; 0 in no entry of a key
-	deadline     lease.Instant // when the holder's lease ends
+	deadline     lease.Instant // when the holder's lease ends; from unconfirmed on: it has not started
 	fragment     uint32        // of the key's hash; finds the entry's slot in the table
 	head, tail   uint32        // first and last waiter; 0 if there is no queue
-	timer        lease.Timer   // set while there is a queue, for deadline or earlier; else 0
+	timer        lease.Timer   // set while there is a queue and a deadline, for it or earlier; else 0
 	waiters      uint16        // length of the queue
 	keyLen       uint8         // 1..128
 	leaseSeconds uint8         // of the holder's lease

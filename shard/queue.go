@@ -85,7 +85,12 @@ func (s *Shard) timeOut(j uint32, w *waiter, e *entry) {
 // holder changes, the timer is left alone unless it would be late now: when it
 // goes off before the lease ends, it is set again. So a busy queue, whose leases
 // seldom come near their end, is handed on without touching the wheel for it.
+//
+// A lease that has not started yet (journal.go) gets its timer when it does.
 func (s *Shard) arm(i uint32, e *entry) {
+	if e.deadline >= unconfirmed {
+		return
+	}
 	e.timer = s.wheel.Add(e.deadline, i<<1|timerOfLease)
 }
 

@@ -25,6 +25,9 @@ func (s *Shard) Release(now lease.Instant, key []byte, hash, token uint64) bool 
 	}
 	s.counters.Released++
 	s.counters.HoldNanos.observe(int64(now.Sub(e.deadline) + lease.Seconds(e.leaseSeconds)))
+	if s.journal != nil {
+		s.recordEnd(RecordRelease, e)
+	}
 	if e.waiters == 0 {
 		s.free(t, pos, i, e)
 	} else {
@@ -38,6 +41,9 @@ func (s *Shard) Release(now lease.Instant, key []byte, hash, token uint64) bool 
 func (s *Shard) expire(now lease.Instant, i uint32, e *entry) bool {
 	s.counters.Expiries++
 	s.counters.HoldNanos.observe(int64(lease.Seconds(e.leaseSeconds)))
+	if s.journal != nil {
+		s.recordEnd(RecordExpire, e)
+	}
 	return s.handOver(now, i, e)
 }
 
@@ -78,7 +84,10 @@ func (s *Shard) grantWaiter(now lease.Instant, token uint64, w *waiter, i uint32
 	s.counters.WaitNanos.observe(int64(now.Sub(w.deadline) + lease.Seconds(w.waitSeconds)))
 	former := e.deadline
 	e.hold(now, token, w.leaseSeconds)
-	if e.timer == 0 || e.deadline < former {
+	if s.journal != nil {
+		s.disarm(e)
+		s.recordGrant(i, e)
+	} else if e.timer == 0 || e.deadline < former {
 		s.disarm(e)
 		s.arm(i, e)
 	}

@@ -15,6 +15,7 @@ type Config struct {
 	MaxWaiters int      // waiters a key's queue holds (§7), 1..16384
 	Budgets    *Budgets // shared by all shards of the server
 	Loops      int      // home loops there are; Session.Loop is below it
+	Journal    bool     // decisions are replicated: record them, and start leases with Confirm
 }
 
 // Shard is one shard. It belongs to one goroutine.
@@ -37,6 +38,7 @@ type Shard struct {
 	events   []Event
 	arena    []byte // keys of events
 	counters Counters
+	journal  *journal // nil on a single node
 }
 
 // New returns an empty shard. A Config out of its bounds is a defect of the
@@ -52,6 +54,9 @@ func New(cfg Config, now lease.Instant) *Shard {
 		sessions:   make([][]uint32, cfg.Loops),
 	}
 	s.index.init()
+	if cfg.Journal {
+		s.journal = &journal{}
+	}
 	s.sweepOne = s.sweepEntry
 	return s
 }
