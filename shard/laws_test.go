@@ -43,7 +43,9 @@ func (m *model) compare(now lease.Instant, s *Shard) {
 
 	outcomes := c.Granted + c.TimedOut + c.Left + c.BusyQueue + c.BusyWaiters + c.BusyKeys + c.BusyTokens
 	m.same("attempts with an outcome or waiting", outcomes+uint64(s.Waiters()), uint64(m.attempts))
-	m.same("grants that ended or last", c.Released+c.Expiries+uint64(s.Keys()), c.Granted)
+	m.same("grants that ended or last", c.Released+c.Expiries+c.Abandoned+uint64(s.Keys()), c.Granted+c.Loaded)
+	m.same("loaded", c.Loaded, m.loaded)
+	m.same("abandoned", c.Abandoned, m.abandoned)
 	m.same("waits measured", c.WaitNanos.Count(), c.Granted)
 	m.same("sum of waits", c.WaitNanos.SumNanos, m.waitNanos)
 	m.same("holds measured", c.HoldNanos.Count(), c.Released+c.Expiries)
@@ -138,7 +140,7 @@ func checkState(f failer, s *Shard) {
 		if _, at, found, _ := s.find(e.fragment, key); found != i || at != pos {
 			f.Fatalf("entry %d of key %.4s: found %d", i, key, found)
 		}
-		if e.token == 0 || e.leaseSeconds == 0 || (e.timer != 0) != (e.waiters != 0) {
+		if e.token == 0 || e.leaseSeconds == 0 || (e.timer != 0) != (e.waiters != 0 && e.deadline < unconfirmed) {
 			f.Fatalf("entry %d: %+v", i, *e)
 		}
 		if e.timer != 0 {
@@ -200,6 +202,9 @@ func checkEmpty(f failer, s *Shard) {
 	}
 	if cap(s.events) > 2*keptEvents || cap(s.arena) > 256*keptEvents {
 		f.Fatalf("emptied: memory for %d events, %d B of keys", cap(s.events), cap(s.arena))
+	}
+	if j := s.journal; j != nil && (j.started != j.grants || len(j.pending) != 0 || cap(j.pending) > 2*keptPending) {
+		f.Fatalf("emptied: %d of %d grants confirmed, memory for %d", j.started, j.grants, cap(j.pending))
 	}
 	if next := s.Next(); next != lease.Never {
 		f.Fatalf("emptied: Next is %d", next)

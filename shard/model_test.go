@@ -17,6 +17,10 @@ type model struct {
 	keys map[string]*modelKey
 	last uint64 // token
 
+	journal           bool     // leases start with confirm
+	pending           []uint64 // tokens of the grants that are not confirmed
+	loaded, abandoned uint64
+
 	attempts                            int
 	granted, timedOut, left, parked     uint64
 	busy                                [BusyTokens + 1]uint64
@@ -128,7 +132,9 @@ func (m *model) release(now lease.Instant, key string, token uint64, got bool, e
 	}
 	if want {
 		m.released++
-		m.releasedNanos += uint64(now.Sub(k.ends) + lease.Seconds(k.lease))
+		if k.ends != lease.Never { // else its lease has not started
+			m.releasedNanos += uint64(now.Sub(k.ends) + lease.Seconds(k.lease))
+		}
 		k.ends = now // the holder is gone
 		k.lease = 0
 	} else {
@@ -241,7 +247,12 @@ func (m *model) grant(now lease.Instant, key string, token uint64, seconds uint8
 	}
 	m.last = token
 	m.granted++
-	m.keys[key] = &modelKey{token: token, ends: now.Add(lease.Seconds(seconds)), lease: seconds, queue: queue}
+	ends := now.Add(lease.Seconds(seconds))
+	if m.journal {
+		ends = lease.Never
+		m.pending = append(m.pending, token)
+	}
+	m.keys[key] = &modelKey{token: token, ends: ends, lease: seconds, queue: queue}
 }
 
 // giveKeys takes note that n keys were found to be free.

@@ -23,7 +23,8 @@ func randomProgram(seed uint64, length int) []byte {
 func TestPrograms(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
-		run(t, randomProgram(seed, rapid.IntRange(0, 3000).Draw(t, "length")))
+		length := rapid.IntRange(0, 3000).Draw(t, "length")
+		run(t, randomProgram(seed, length), rapid.Bool().Draw(t, "journal"))
 	})
 }
 
@@ -35,7 +36,8 @@ func FuzzPrograms(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, program []byte) {
 		if len(program) < 4096 {
-			run(t, program)
+			run(t, program, false)
+			run(t, program, true)
 		}
 	})
 }

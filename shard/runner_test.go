@@ -28,6 +28,7 @@ type runner struct {
 	issued  []uint64           // every token there was
 	owners  uint64             // attempts so far; each has its own owner
 	trace   []string
+	log     *log // nil: a shard without a journal
 }
 
 const (
@@ -79,7 +80,7 @@ var (
 const tick = 1 << 18 * time.Nanosecond
 
 // run runs a program to its end and then the shard until it is empty.
-func run(f failer, program []byte) {
+func run(f failer, program []byte, journal bool) {
 	f.Helper()
 	r := &runner{failer: f, source: program, program: program, now: start, gens: map[Session]uint16{}}
 	r.model = &model{
@@ -94,7 +95,11 @@ func run(f failer, program []byte) {
 		r.model.last = lastToken - uint64(r.next(16))
 		b.Tokens = NewTokens(r.model.last)
 	}
-	r.shard = New(Config{MaxWaiters: r.model.maxWaiters, Budgets: b, Loops: testLoops}, r.now)
+	r.shard = New(Config{MaxWaiters: r.model.maxWaiters, Budgets: b, Loops: testLoops, Journal: journal}, r.now)
+	if journal {
+		r.log = newLog(r.model.last)
+		r.model.journal = true
+	}
 	for len(r.program) > 0 {
 		r.step()
 	}
@@ -114,7 +119,11 @@ func (r *runner) next(n int) int {
 // step runs one command.
 func (r *runner) step() {
 	r.Helper()
-	switch op := r.next(16); {
+	ops := 16
+	if r.log != nil {
+		ops = 20
+	}
+	switch op := r.next(ops); {
 	case op < 6:
 		r.acquire()
 	case op < 10:
@@ -131,9 +140,17 @@ func (r *runner) step() {
 		if at := r.shard.Next(); at != lease.Never {
 			r.advance(max(r.now, at.Add(-time.Duration(r.next(2)))))
 		}
-	default: // to the very end of a wait or a lease, or just before
+	case op < 16: // to the very end of a wait or a lease, or just before
 		if at := r.model.earliest(r.next(8)); at != lease.Never {
 			r.jump(max(0, at.Sub(r.now)-time.Duration(r.next(2))))
+		}
+	case op < 18:
+		r.confirm(uint64(r.next(int(r.shard.Grants()-r.log.confirmed) + 1)))
+	case op < 19:
+		r.confirm(r.shard.Grants() - r.log.confirmed)
+	default:
+		if r.next(4) == 0 {
+			r.newLead()
 		}
 	}
 }
@@ -215,6 +232,9 @@ func (r *runner) drain() {
 		if n > 2000 {
 			r.Fatalf("not empty after %d advances", n)
 		}
+		if r.log != nil {
+			r.confirm(r.shard.Grants() - r.log.confirmed)
+		}
 		r.advance(max(r.now, r.shard.Next()))
 	}
 	r.model.finish(r.shard)
@@ -247,6 +267,9 @@ func (r *runner) events() []modelEvent {
 // check holds the shard's state against the model's and against itself.
 func (r *runner) check() {
 	r.Helper()
+	if r.log != nil {
+		r.replayRecords()
+	}
 	r.model.compare(r.now, r.shard)
 	checkState(r, r.shard)
 }
