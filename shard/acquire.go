@@ -36,26 +36,20 @@ func (s *Shard) acquireFree(now lease.Instant, a *Attempt, t *table, pos uint32)
 		s.counters.BusyTokens++
 		return BusyTokens, 0
 	}
-	i, e := s.enter(now, fragmentOf(a.Hash), a.Key, t, pos)
+	if s.index.count == 0 {
+		s.sweepFrom, s.sweepAt = 0, now.Add(sweepEvery)
+	}
+	i, e := s.entries.take()
+	e.fragment = fragmentOf(a.Hash)
+	s.keys.setKey(e, a.Key)
 	e.hold(now, token, a.LeaseSeconds)
+	s.index.insert(t, pos, uint64(e.fragment)<<32|uint64(i))
 	if s.journal != nil {
 		s.recordGrant(i, e)
 	}
 	s.counters.Granted++
 	s.counters.WaitNanos.observe(0)
 	return Granted, token
-}
-
-// enter makes the entry of a key, without holder; pos of t is the slot for it.
-func (s *Shard) enter(now lease.Instant, fragment uint32, key []byte, t *table, pos uint32) (uint32, *entry) {
-	if s.index.count == 0 {
-		s.sweepFrom, s.sweepAt = 0, now.Add(sweepEvery)
-	}
-	i, e := s.entries.take()
-	e.fragment = fragment
-	s.keys.setKey(e, key)
-	s.index.insert(t, pos, uint64(fragment)<<32|uint64(i))
-	return i, e
 }
 
 // acquireHeld parks an attempt on a held key, if it may wait.

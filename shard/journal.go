@@ -84,8 +84,14 @@ func (s *Shard) Load(now lease.Instant, key []byte, hash, token uint64, leaseSec
 	}
 	s.budgets.Keys.TakeAnyway()
 	s.counters.Loaded++
-	_, e := s.enter(now, fragment, key, t, pos)
+	if s.index.count == 0 {
+		s.sweepFrom, s.sweepAt = 0, now.Add(sweepEvery)
+	}
+	i, e := s.entries.take()
+	e.fragment = fragment
+	s.keys.setKey(e, key)
 	e.hold(now, token, leaseSeconds)
+	s.index.insert(t, pos, uint64(fragment)<<32|uint64(i))
 }
 
 // Abandon forgets every key, waiter, event and record, because they are another
