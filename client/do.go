@@ -30,7 +30,7 @@ func (c *Client) Do(ctx context.Context, key string, minWorkBudget time.Duration
 			return
 		}
 		released = &ReleaseError{Err: released}
-		c.log.Warn("ticketing: release failed", "key", key, "token", t.token, "reason", released)
+		c.log.Warn("ticketing: release failed", "key", key, "reason", released)
 		if err == nil {
 			err = released
 		} else {

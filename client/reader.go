@@ -157,7 +157,7 @@ func (s *session) matchRelease(reply *codec.Reply, v verdict, in *inbox) {
 func (s *session) unmatched(reply *codec.Reply) {
 	s.c.counts.unmatched.Add(1)
 	s.c.log.Warn("ticketing: reply that matches nothing", "addr", s.addr, "op", string(rune(reply.Op)),
-		"token", reply.Token, "owner", reply.Owner, "key", string(reply.Text))
+		"owner", reply.Owner, "key", string(reply.Text))
 }
 
 // errorReply is E: what becomes of the unanswered depends on the reason (§2.5).

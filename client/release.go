@@ -74,7 +74,7 @@ type compensations struct {
 func (c *Client) compensate(key string, token uint64) {
 	if c.comp.kept.Add(1) > maxCompensations {
 		c.comp.kept.Add(-1)
-		c.dropCompensation(key, token)
+		c.dropCompensation(key)
 		return
 	}
 	c.comp.waiting.Add(1)
@@ -83,13 +83,13 @@ func (c *Client) compensate(key string, token uint64) {
 		c.comp.waiting.Add(-1)
 		c.comp.kept.Add(-1)
 		c.free(k)
-		c.dropCompensation(key, token)
+		c.dropCompensation(key)
 	}
 }
 
-func (c *Client) dropCompensation(key string, token uint64) {
+func (c *Client) dropCompensation(key string) {
 	c.comp.dropped.Add(1)
-	c.log.Warn("ticketing: a grant is not given back and ends with its lease", "key", key, "token", token)
+	c.log.Warn("ticketing: a grant is not given back and ends with its lease", "key", key)
 }
 
 // sending notes that a compensation is about to be written.
@@ -106,6 +106,6 @@ func (c *Client) compensationEnded(k *call) {
 	c.comp.kept.Add(-1)
 	if !k.counted {
 		c.comp.waiting.Add(-1)
-		c.dropCompensation(k.key, k.id)
+		c.dropCompensation(k.key)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"syscall"
 	"time"
 
@@ -33,7 +34,23 @@ func listen(addr string) (*net.TCPListener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("LISTEN_ADDR %s: %w", addr, err)
 	}
+	if err := deepen(ln.(*net.TCPListener)); err != nil {
+		ln.Close()
+		return nil, fmt.Errorf("LISTEN_ADDR %s: %w", addr, err)
+	}
 	return ln.(*net.TCPListener), nil
+}
+
+// deepen makes the queue of connections that are not yet accepted as long as the
+// kernel allows. Go reads that from /proc/sys, and makes it 128 where a sandbox
+// hides the file.
+func deepen(ln *net.TCPListener) error {
+	raw, err := ln.SyscallConn()
+	if err != nil {
+		return err
+	}
+	ctrlErr := raw.Control(func(fd uintptr) { err = os.NewSyscallError("listen", unix.Listen(int(fd), listenBacklog)) })
+	return errors.Join(err, ctrlErr)
 }
 
 func setOptions(fd int) error {
@@ -61,6 +78,7 @@ func setOptions(fd int) error {
 func (srv *Server) accept() error {
 	pause := acceptRetryMin
 	shortage := throttle{every: logInterval}
+	dropped := throttle{every: logInterval}
 	full := throttle{every: logInterval}
 	for {
 		c, err := srv.ln.AcceptTCP()
@@ -90,8 +108,8 @@ func (srv *Server) accept() error {
 		}
 		if err := srv.admit(c); err != nil {
 			srv.failed.Add(1)
-			if n, ok := shortage.allow(); ok {
-				srv.log.Error("connection dropped: cannot take it in", "error", err, "times", n)
+			if n, ok := dropped.allow(); ok {
+				srv.log.Error("connection dropped: cannot take it in", "client", c.RemoteAddr().String(), "error", err, "times", n)
 			}
 			time.Sleep(pause)
 			pause = min(2*pause, acceptRetryMax)

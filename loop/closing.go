@@ -32,6 +32,7 @@ func (l *loop) fail(s *session, r codec.Reason, end EndReason) {
 	if s.phase == failing || s.phase == lingering || s.closed && s.tail == nil {
 		return
 	}
+	l.notice(s, end)
 	s.phase, s.reason, s.end = failing, r, end
 	l.clearDeadline(s)
 	l.unblock(s)
@@ -87,6 +88,9 @@ func (l *loop) close(s *session, end EndReason) {
 	if s.closed {
 		l.bury(s)
 		return
+	}
+	if end != s.end {
+		l.notice(s, end)
 	}
 	s.end = end
 	s.phase = lingering // nothing more is to be said

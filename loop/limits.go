@@ -47,6 +47,9 @@ const (
 	// that does not read shows early.
 	sendBuffer = 64 << 10
 
+	// listenBacklog is more than Linux grants, which is net.core.somaxconn.
+	listenBacklog = 1<<16 - 1
+
 	// keepAlive is the idle time and the interval of TCP keep-alive, userTimeout
 	// how long sent bytes may stay unacknowledged: how dead peers are found (§1.7).
 	keepAlive      = 15 * time.Second

@@ -39,6 +39,7 @@ type Server struct {
 	failed   atomic.Uint64 // accept or enrolment failed
 	panics   atomic.Uint64
 	churn    atomic.Int64 // sessions begun and ended since memory was last given back
+	notices  notices
 
 	serving  atomic.Bool
 	draining atomic.Bool

@@ -35,9 +35,10 @@ func (m manager) send(state string) {
 	}
 }
 
-// watch sends the signs of life that WatchdogSec asks for, at half its
-// interval, until ctx is done. It sends none while a loop does not answer: then
-// systemd is to end this process and start another.
+// watch sends the signs of life that WatchdogSec asks for, four in each
+// interval, until ctx is done. It sends none while a loop has not answered for
+// half of it: then systemd is to end this process and start another. A loop that
+// is busy just when it is asked has answered a quarter ago.
 func (m manager) watch(ctx context.Context, server snapshooter) {
 	interval, err := daemon.SdWatchdogEnabled(false)
 	if err != nil {
@@ -47,7 +48,7 @@ func (m manager) watch(ctx context.Context, server snapshooter) {
 	if interval == 0 {
 		return
 	}
-	beat := time.NewTicker(interval / 2)
+	beat := time.NewTicker(max(1, interval/4))
 	defer beat.Stop()
 	for {
 		if server.alive(ctx, interval/2) {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net"
 	"strings"
 	"syscall"
@@ -174,4 +175,31 @@ func TestWatchdogOfAHangingLoop(t *testing.T) {
 	if n := strings.Count(text, "a loop does not answer"); n != 20 {
 		t.Errorf("hung for 20 beats, logged %d times", n)
 	}
+}
+
+// A loop that is busy each time it is asked, and answers before it is asked
+// again, is no loop that hangs.
+func TestWatchdogOfABusyLoop(t *testing.T) {
+	path, told := notifySocket(t)
+	t.Setenv("NOTIFY_SOCKET", path)
+	t.Setenv("WATCHDOG_USEC", "2000000")
+	m := manager{slog.New(slog.DiscardHandler)}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		at := time.Now()
+		m.watch(ctx, func(context.Context, int) loop.Snapshot {
+			snap := loop.Snapshot{Loops: []loop.LoopSnapshot{{At: at}}}
+			at = time.Now()
+			return snap
+		})
+	}()
+	for range 3 {
+		if got := next(t, told); got != "WATCHDOG=1" {
+			t.Errorf("told %q", got)
+		}
+	}
+	cancel()
+	<-ended
 }
