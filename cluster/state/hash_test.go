@@ -19,6 +19,8 @@ func TestHashTellsApart(t *testing.T) {
 		"no gap":         func(l *log) { l.fits(grant(1, "b"), release(1, "b"), grant(2, "a")) },
 		"a larger gap":   func(l *log) { l.fits(grant(3, "a")) },
 		"another gap":    func(l *log) { l.fits(grant(1, "b"), release(1, "b"), grant(3, "a")) },
+		"a longer gap":   func(l *log) { l.fits(grant(9, "a")) },
+		"a shorter gap":  func(l *log) { l.fits(grant(9, "a"), grant(8, "b"), release(8, "b")) },
 		"only tokens":    func(l *log) { l.fits(grant(1, "a"), release(1, "a")) },
 		"two":            func(l *log) { l.fits(grant(1, "a"), grant(2, "b")) },
 		"two, exchanged": func(l *log) { l.fits(grant(2, "a"), grant(1, "b")) },
