@@ -1,0 +1,130 @@
+package chaos
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// A mistake is a change of one file that makes the service wrong in one way.
+// What is replaced must be there once, or building fails: the list follows the
+// code.
+type mistake struct {
+	Name     string
+	File     string // within the module
+	Old, New string
+	Only     []string // the faults that bring it to light
+	Single   bool     // it needs no cluster
+}
+
+// FindMistakes makes a run with each known mistake built in, and returns an
+// error unless each is found.
+func FindMistakes(ctx context.Context, cfg Config, out io.Writer) error {
+	var missed []string
+	for _, m := range mistakes {
+		if m.Single != cfg.Single {
+			continue
+		}
+		fmt.Fprintf(out, "--- %s\n", m.Name)
+		found, err := m.find(ctx, cfg, out)
+		if err != nil {
+			return fmt.Errorf("%s: %w", m.Name, err)
+		}
+		if found {
+			fmt.Fprintf(out, "--- %s: found\n", m.Name)
+		} else {
+			missed = append(missed, m.Name)
+			fmt.Fprintf(out, "--- %s: NOT FOUND\n", m.Name)
+		}
+	}
+	if len(missed) > 0 {
+		return fmt.Errorf("not found: %s", strings.Join(missed, "; "))
+	}
+	return nil
+}
+
+// find builds the mistake in and reports whether a run of it finds a violation
+// of what clients were told; that a server ended does not count.
+func (m *mistake) find(ctx context.Context, cfg Config, out io.Writer) (bool, error) {
+	dir, err := os.MkdirTemp(cfg.Dir, "")
+	if err != nil {
+		return false, err
+	}
+	defer os.RemoveAll(dir)
+	cfg.Dir, cfg.Only, cfg.Binary = dir, m.Only, filepath.Join(dir, "ticketing")
+	if err := m.build(ctx, cfg.Binary, dir); err != nil {
+		return false, err
+	}
+	err = Enter(ctx, Job{Run: &cfg}, out)
+	if err == nil || !errors.Is(err, ErrFound) {
+		return false, err
+	}
+	report, err := ReadReport(dir)
+	if err != nil {
+		return false, err
+	}
+	for i := range report.Violations {
+		if report.Violations[i].Check != "run" {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// build builds the server with the mistake; no file of the module changes.
+func (m *mistake) build(ctx context.Context, binary, dir string) error {
+	root, err := moduleRoot(ctx)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(root, filepath.FromSlash(m.File))
+	text, err := m.spoiled(path)
+	if err != nil {
+		return err
+	}
+	spoiled := filepath.Join(dir, "spoiled.go")
+	if err := os.WriteFile(spoiled, []byte(text), 0o644); err != nil {
+		return err
+	}
+	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{path: spoiled}})
+	if err != nil {
+		return err
+	}
+	list := filepath.Join(dir, "overlay.json")
+	if err := os.WriteFile(list, overlay, 0o644); err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, "go", "build", "-overlay", list, "-o", binary, "ticketing/cmd/ticketing")
+	cmd.Dir = root
+	if said, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("building it: %w: %s", err, said)
+	}
+	return nil
+}
+
+// spoiled returns the file with the mistake.
+func (m *mistake) spoiled(path string) (string, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	if n := strings.Count(string(text), m.Old); n != 1 {
+		return "", fmt.Errorf("%s has the text to be changed %d times, want once:\n%s", m.File, n, m.Old)
+	}
+	return strings.Replace(string(text), m.Old, m.New, 1), nil
+}
+
+// moduleRoot is the directory of the module.
+func moduleRoot(ctx context.Context) (string, error) {
+	out, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}").Output()
+	if err != nil {
+		return "", fmt.Errorf("finding the module: %w", err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}

@@ -1,0 +1,236 @@
+package chaos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+	"time"
+)
+
+// faults is everything that is done to a cluster.
+var faults = []fault{
+	{name: "cut one way", inject: cutOneWay},
+	{name: "cut both ways", inject: cutBothWays},
+	{name: "bridge", inject: bridge},
+	{name: "deaf or dumb", inject: deafOrDumb},
+	{name: "clients cut", single: true, inject: clientsCut},
+	{name: "loss", inject: lossBetweenNodes},
+	{name: "client loss", single: true, inject: lossToClients},
+	{name: "reset", single: true, inject: resets},
+	{name: "pause", single: true, inject: pause},
+	{name: "pause all", inject: pauseAll},
+	{name: "kill", inject: kill},
+	{name: "kill all", inject: killAll},
+	{name: "restart", inject: restart},
+	{name: "full disk", inject: fullDisk},
+	{name: "transfer", inject: transfer},
+	{name: "members", inject: changeMembers},
+}
+
+// cutOneWay drops what one node sends to another.
+func cutOneWay(_ context.Context, n *nemesis) (string, func() error, error) {
+	from := n.victim()
+	to := n.but(from)
+	heal, err := n.cluster.net.add(rule{from.ip, to.ip, dropAll})
+	return fmt.Sprintf("%s cannot reach %s", from.name, to.name), heal, err
+}
+
+// cutBothWays parts one node from the others; clients still reach it.
+func cutBothWays(_ context.Context, n *nemesis) (string, func() error, error) {
+	alone := n.victim()
+	var rules []rule
+	for _, m := range n.others(alone) {
+		rules = append(rules, both(alone.ip, m.ip, dropAll)...)
+	}
+	heal, err := n.cluster.net.add(rules...)
+	return alone.name + " is alone", heal, err
+}
+
+// bridge parts two nodes that both reach the third.
+func bridge(_ context.Context, n *nemesis) (string, func() error, error) {
+	a := n.victim()
+	b := n.but(a)
+	heal, err := n.cluster.net.add(both(a.ip, b.ip, dropAll)...)
+	return fmt.Sprintf("%s and %s cannot reach each other", a.name, b.name), heal, err
+}
+
+// deafOrDumb drops all that one node hears from the others, or tells them.
+func deafOrDumb(_ context.Context, n *nemesis) (string, func() error, error) {
+	one := n.victim()
+	deaf := n.random.IntN(2) == 0
+	var rules []rule
+	for _, m := range n.others(one) {
+		if deaf {
+			rules = append(rules, rule{m.ip, one.ip, dropAll})
+		} else {
+			rules = append(rules, rule{one.ip, m.ip, dropAll})
+		}
+	}
+	heal, err := n.cluster.net.add(rules...)
+	if deaf {
+		return one.name + " hears no node", heal, err
+	}
+	return one.name + " reaches no node", heal, err
+}
+
+// clientsCut parts one node from half of the clients, one way or both.
+func clientsCut(_ context.Context, n *nemesis) (string, func() error, error) {
+	one := n.victim()
+	way := n.random.IntN(3)
+	var rules []rule
+	for i := range n.clients {
+		if i%2 == 0 {
+			continue
+		}
+		if way != 0 {
+			rules = append(rules, rule{one.ip, clientIP(i), dropAll})
+		}
+		if way != 1 {
+			rules = append(rules, rule{clientIP(i), one.ip, dropAll})
+		}
+	}
+	heal, err := n.cluster.net.add(rules...)
+	return fmt.Sprintf("half of the clients and %s, %s", one.name, [...]string{"to it", "from it", "both ways"}[way]), heal, err
+}
+
+// lossBetweenNodes drops a share of what nodes send each other.
+func lossBetweenNodes(_ context.Context, n *nemesis) (string, func() error, error) {
+	share := 5 + n.random.IntN(36)
+	var rules []rule
+	for _, a := range n.cluster.current() {
+		for _, b := range n.others(a) {
+			rules = append(rules, rule{a.ip, b.ip, dropShare(share)})
+		}
+	}
+	heal, err := n.cluster.net.add(rules...)
+	return fmt.Sprintf("%d %% between all nodes", share), heal, err
+}
+
+// lossToClients drops a share of what goes between nodes and clients.
+func lossToClients(_ context.Context, n *nemesis) (string, func() error, error) {
+	share := 5 + n.random.IntN(26)
+	var rules []rule
+	for _, m := range n.cluster.current() {
+		for i := range n.clients {
+			rules = append(rules, both(m.ip, clientIP(i), dropShare(share))...)
+		}
+	}
+	heal, err := n.cluster.net.add(rules...)
+	return fmt.Sprintf("%d %% between nodes and clients", share), heal, err
+}
+
+// resets ends connections, some times in a row.
+func resets(ctx context.Context, n *nemesis) (string, func() error, error) {
+	one := n.victim()
+	times := 1 + n.random.IntN(4)
+	for range times {
+		for _, m := range n.others(one) {
+			if err := reset(one.ip, m.ip); err != nil {
+				return "", nil, err
+			}
+		}
+		if err := reset(one.ip, clientIP(n.random.IntN(n.clients))); err != nil {
+			return "", nil, err
+		}
+		n.sleep(ctx, n.between(time.Millisecond, 300*time.Millisecond))
+	}
+	return fmt.Sprintf("connections of %s, %d times", one.name, times), nil, nil
+}
+
+// pause stops a node, which does not notice, for longer or shorter than an
+// election takes.
+func pause(_ context.Context, n *nemesis) (string, func() error, error) {
+	one := n.victim()
+	one.signal(syscall.SIGSTOP)
+	return one.name, func() error { one.signal(syscall.SIGCONT); return nil }, nil
+}
+
+// pauseAll stops every node at once, and lets them go on one after another.
+func pauseAll(_ context.Context, n *nemesis) (string, func() error, error) {
+	nodes := n.cluster.current()
+	for _, m := range nodes {
+		m.signal(syscall.SIGSTOP)
+	}
+	return "every node", func() error {
+		for _, i := range n.random.Perm(len(nodes)) {
+			nodes[i].signal(syscall.SIGCONT)
+			time.Sleep(n.between(0, 200*time.Millisecond))
+		}
+		return nil
+	}, nil
+}
+
+// kill ends a node as a crash does.
+func kill(ctx context.Context, n *nemesis) (string, func() error, error) {
+	one := n.victim()
+	one.kill()
+	return one.name, func() error { return one.start(context.WithoutCancel(ctx)) }, nil
+}
+
+// killAll ends every node within a moment.
+func killAll(ctx context.Context, n *nemesis) (string, func() error, error) {
+	for _, i := range n.random.Perm(len(n.cluster.current())) {
+		n.cluster.current()[i].kill()
+	}
+	return "every node", func() error { return n.cluster.startMembers(context.WithoutCancel(ctx)) }, nil
+}
+
+// restart ends a node as an operator does, and starts it again.
+func restart(ctx context.Context, n *nemesis) (string, func() error, error) {
+	one := n.victim()
+	if err := one.stop(15 * time.Second); err != nil {
+		n.problem("%s was asked to end: %v", one.name, err)
+	}
+	return one.name, nil, one.start(ctx)
+}
+
+// fullDisk takes the room on a node's disk. The node may end, if it says why;
+// its start on a full disk may fail.
+func fullDisk(ctx context.Context, n *nemesis) (string, func() error, error) {
+	one := n.victim()
+	empty, err := one.fill()
+	if err != nil {
+		return "", nil, err
+	}
+	what := one.name
+	if n.random.IntN(2) == 0 { // what it finds when it starts is another matter
+		one.kill()
+		if err := one.start(ctx); err != nil && !errors.Is(err, context.Canceled) {
+			what += ", which does not start on it"
+		} else {
+			what += ", which starts on it"
+		}
+	}
+	return what, func() error {
+		if err, ended := one.reap(); ended {
+			n.say("full disk: %s ended: %v", one.name, err)
+			if err == nil {
+				n.problem("%s ended on a full disk as if all were well", one.name)
+			}
+		}
+		if err := empty(); err != nil {
+			return err
+		}
+		return one.start(context.WithoutCancel(ctx))
+	}, nil
+}
+
+// transfer moves the lead to a node of our choice.
+func transfer(ctx context.Context, n *nemesis) (string, func() error, error) {
+	leader := n.leader()
+	if leader == nil {
+		return "no leader is known", nil, nil
+	}
+	to := n.but(leader)
+	what := fmt.Sprintf("%s to %s", leader.name, to.name)
+	if err := n.cluster.control(ctx, leader, "transfer", to.name); err != nil {
+		what += ", refused: " + err.Error() // others are at work too
+	}
+	return what, nil, nil
+}
+
+// changeMembers adds the spare node, or removes a node that is then the spare.
+func changeMembers(ctx context.Context, n *nemesis) (string, func() error, error) {
+	return n.cluster.changeMembers(ctx, n)
+}

@@ -1,0 +1,60 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// changeMembers lets the spare node join, or, when it is a member, lets a
+// member leave that is then wiped and becomes the spare.
+func (c *cluster) changeMembers(ctx context.Context, n *nemesis) (what string, heal func() error, err error) {
+	via := n.leader()
+	if via == nil {
+		via = n.any()
+	}
+	if spare := c.absent(); spare != nil {
+		what = spare.name + " joins"
+		if err := c.control(ctx, via, "add", spare.name, spare.peerAddr(), spare.clientAddr()); err != nil {
+			return what + ", refused: " + err.Error(), nil, nil // others are at work too
+		}
+		c.members[spare.name] = true
+		return what, nil, spare.start(context.WithoutCancel(ctx))
+	}
+	gone := n.any()
+	what = gone.name + " leaves"
+	if err := c.control(ctx, via, "remove", gone.name); err != nil {
+		return what + ", refused: " + err.Error(), nil, nil
+	}
+	delete(c.members, gone.name)
+	if err := gone.stop(15 * time.Second); err != nil {
+		what += fmt.Sprintf(" (%v)", err)
+	}
+	return what, nil, gone.wipe()
+}
+
+// absent is the node that is no member, or nil.
+func (c *cluster) absent() *node {
+	for _, n := range c.nodes {
+		if !c.members[n.name] {
+			return n
+		}
+	}
+	return nil
+}
+
+// wipe empties the node's disk.
+func (n *node) wipe() error {
+	entries, err := os.ReadDir(n.diskDir())
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if err := os.RemoveAll(filepath.Join(n.diskDir(), e.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,4 @@
+package chaos
+
+// mistakes is what a run must find.
+var mistakes = []mistake{}
