@@ -34,7 +34,7 @@ func (w *worker) habit() func(context.Context) {
 		share int
 		do    func(context.Context)
 	}{
-		{35, w.quick}, {25, w.queue}, {14, w.twice}, {6, w.hoard}, {6, w.forget}, {4, w.late}, {6, w.foreign}, {4, w.leave},
+		{40, w.quick}, {15, w.queue}, {20, w.twice}, {2, w.hoard}, {4, w.forget}, {3, w.late}, {8, w.foreign}, {3, w.leave}, {2, w.forge},
 	}
 	draw := 0
 	for _, h := range habits {
@@ -89,6 +89,16 @@ func (w *worker) foreign(ctx context.Context) {
 		w.pause(10 * time.Millisecond)
 		w.release(key, t.Token(), func() error { return w.other.Release(ctx, key, t.Token()) })
 	}
+}
+
+// forge gives back a key that somebody else may hold, with a token that was
+// never issued for it.
+func (w *worker) forge(ctx context.Context) {
+	key, token := w.hot(), uint64(w.id+1)
+	if t := w.acquire(ctx, fmt.Sprint("cold", w.load.cold.Add(1)), 0, 1); t != nil {
+		token = t.Token()
+	}
+	w.release(key, token, func() error { return w.client.Release(ctx, key, token) })
 }
 
 // leave waits for a key and then does not any more.

@@ -23,7 +23,7 @@ type Config struct {
 	Seed     uint64        // of what is drawn; what servers do with it differs from run to run
 	Single   bool          // one server and no cluster
 	Only     []string      // faults; empty: all
-	Workers  int           // 0: 30
+	Workers  int           // 0: 48
 	Clients  int           // 0: 6
 }
 
@@ -62,7 +62,7 @@ func notified() (context.Context, context.CancelFunc) {
 // run does the run. It returns ErrFound when there are violations.
 func (cfg *Config) run(ctx context.Context, out io.Writer) error {
 	if cfg.Workers == 0 {
-		cfg.Workers = 30
+		cfg.Workers = 48
 	}
 	if cfg.Clients == 0 {
 		cfg.Clients = 6
