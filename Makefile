@@ -2,13 +2,16 @@
 
 FUZZTIME  ?= 30s
 BENCHTIME ?= 1s
+CHAOS     ?= 5m
+SEED      ?=
+ROUNDS    ?= 10
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null)
 COMMIT  := $(shell git rev-parse HEAD 2>/dev/null)
 LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 
 # What tests need beside Go, as command:debian-package.
-DEBIAN := chromium:chromium sqlite3:sqlite3 pg_lsclusters:postgresql
+DEBIAN := chromium:chromium sqlite3:sqlite3 pg_lsclusters:postgresql nft:nftables ss:iproute2
 
 # Packages by what is in them: files for debug builds, counts of allocations
 # (which the race detector changes), benchmarks.
@@ -18,7 +21,7 @@ ALLOCS  = $(call packages,AllocsPerRun)
 BENCHES = $(call packages,^func Benchmark)
 
 .NOTPARALLEL:
-.PHONY: help run build test deps vet race e2e debug allocs bench-once bench compare-client fuzz clean
+.PHONY: help run build test deps vet race e2e debug allocs bench-once bench compare-client chaos chaos-broken failover fuzz clean
 
 help: ## print this
 	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
@@ -59,6 +62,15 @@ bench: ## all benchmarks, BENCHTIME (1s) each
 
 compare-client: build ## the Go client beside go-redis, in turns (needs redis-server)
 	cd perf/goredis && go build -o ../../bin/goredis . && cd ../.. && bin/goredis -ticketing bin/ticketing
+
+chaos: ## break a cluster under load for CHAOS (5m) and judge what clients saw; SEED=n repeats what is drawn
+	go run ./internal/chaos/run -for $(CHAOS) $(if $(SEED),-seed $(SEED))
+
+chaos-broken: ## the same with known mistakes built in, one after another: each must be found
+	go run ./internal/chaos/run -broken -for $(if $(filter 5m,$(CHAOS)),25s,$(CHAOS)) $(if $(SEED),-seed $(SEED))
+
+failover: ## kill and move the leader under load, ROUNDS (10) times, and say how long nothing was granted
+	go run ./internal/chaos/run -failover $(ROUNDS)
 
 fuzz: ## each fuzz target for FUZZTIME (30s), one after another
 	@grep -rnoE --include='*_test.go' '^func Fuzz\w+' . | sed -E 's|/[^/]*:[0-9]+:func | |' | \
