@@ -59,9 +59,6 @@ func newCluster(binary, dir, disk string, single bool) *cluster {
 	return c
 }
 
-// spare is the node that is no member at first.
-func (c *cluster) spare() *node { return c.nodes[len(c.nodes)-1] }
-
 // current returns the nodes that are members.
 func (c *cluster) current() (nodes []*node) {
 	for _, n := range c.nodes {

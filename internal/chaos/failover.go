@@ -135,12 +135,12 @@ func (p *pulse) steady(ctx context.Context, c *cluster, w *watch) (*node, error)
 		low, high := history.Never, history.Instant(0)
 		for _, n := range c.current() {
 			s, err := w.ask(ctx, n)
-			if err != nil || s.Cluster == nil || leader != "" && s.Cluster.Leader != leader {
+			if err != nil || leader != "" && s.Leader != leader {
 				leader = ""
 				break
 			}
-			leader = s.Cluster.Leader
-			low, high = min(low, history.Instant(s.Cluster.Applied)), max(high, history.Instant(s.Cluster.Applied))
+			leader = s.Leader
+			low, high = min(low, history.Instant(s.Applied)), max(high, history.Instant(s.Applied))
 		}
 		if leader == "" || high-low > 10000 || len(p.since(from)) < 100 {
 			continue

@@ -31,23 +31,17 @@ type watch struct {
 	onChange func(leader string, term uint64)
 }
 
-// status is what matters of a node's /status.
+// status is what matters of what a node says at /cluster.
 type status struct {
-	Ready   bool           `json:"ready"`
-	Cluster *clusterStatus `json:"cluster"`
-}
-
-type clusterStatus struct {
-	Role    string `json:"role"`
 	Leader  string `json:"leader"`
+	Serving bool   `json:"serving"` // it leads, and executes requests
 	Term    uint64 `json:"term"`
 	Applied uint64 `json:"applied"`
-	Hash    string `json:"hash"`
-	// Checkpoints are hashes of the state at some earlier indexes.
-	Checkpoints []struct {
+	// Hashes are of its state at some indexes.
+	Hashes []struct {
 		Index uint64 `json:"index"`
 		Hash  string `json:"hash"`
-	} `json:"checkpoints"`
+	} `json:"hashes"`
 }
 
 func newWatch(nodes []*node) *watch {
@@ -91,18 +85,11 @@ func (w *watch) ask(ctx context.Context, n *node) (status, error) {
 		return s, err
 	}
 	w.last[n.name] = s
-	c := s.Cluster
-	if c == nil {
-		return s, nil
-	}
-	if c.Hash != "" {
-		w.marks[history.Mark{Node: n.name, Index: c.Applied, Hash: c.Hash}] = true
-	}
-	for _, p := range c.Checkpoints {
+	for _, p := range s.Hashes {
 		w.marks[history.Mark{Node: n.name, Index: p.Index, Hash: p.Hash}] = true
 	}
-	if c.Leader == n.name && c.Term > w.term {
-		w.lead, w.term = n.name, c.Term
+	if s.Serving && s.Term > w.term {
+		w.lead, w.term = n.name, s.Term
 		w.changes++
 		if w.onChange != nil {
 			w.onChange(w.lead, w.term)
@@ -112,7 +99,7 @@ func (w *watch) ask(ctx context.Context, n *node) (status, error) {
 }
 
 func (w *watch) get(ctx context.Context, n *node) (s status, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+n.adminAddr()+"/status?queues=0", nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+n.adminAddr()+"/cluster", nil)
 	if err != nil {
 		return s, err
 	}
@@ -151,8 +138,8 @@ func (w *watch) alike(ctx context.Context, nodes []*node) bool {
 		indexes := map[uint64]bool{}
 		answered := 0
 		for _, n := range nodes {
-			if s, err := w.ask(ctx, n); err == nil && s.Cluster != nil {
-				indexes[s.Cluster.Applied] = true
+			if s, err := w.ask(ctx, n); err == nil {
+				indexes[s.Applied] = true
 				answered++
 			}
 		}
