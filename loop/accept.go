@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"ticketing/auth"
+	"ticketing/lease"
 )
 
 // listen binds addr. Options that every client's socket needs are set on the
@@ -119,18 +120,42 @@ func (srv *Server) accept() error {
 	}
 }
 
-// admit gives c to the loop with the fewest connections and waits until it is
-// there. It closes c when that fails.
+// admit counts c in and gives it to a loop, or to its TLS handshake first. It
+// closes c when that fails.
 func (srv *Server) admit(c *net.TCPConn) error {
 	srv.cfg.Processors.Enter()
 	defer srv.cfg.Processors.Leave()
+	accepted := srv.clock()
+	srv.live.Add(1)
+	if cfg := srv.tls.Load(); cfg != nil {
+		srv.shake(c, cfg, accepted)
+	} else if err := srv.enrol(c, nil, accepted); err != nil {
+		srv.live.Add(-1)
+		return err
+	}
+	srv.accepted.Add(1)
+	srv.stirMemory(1)
+	return nil
+}
+
+// place returns the loop with the fewest connections, with one more placed there.
+func (srv *Server) place() *loop {
+	srv.placing.Lock()
+	defer srv.placing.Unlock()
 	l := srv.loops[0]
 	for _, o := range srv.loops[1:] {
 		if o.placed.Load() < l.placed.Load() {
 			l = o
 		}
 	}
-	s := &session{loop: l, accepted: srv.clock(), phase: open}
+	l.placed.Add(1)
+	return l
+}
+
+// enrol gives c, after its TLS handshake if t is not nil, to a loop and waits
+// until it is there. It closes c when that fails.
+func (srv *Server) enrol(c *net.TCPConn, t *sealed, accepted lease.Instant) error {
+	s := &session{accepted: accepted, phase: open, sealed: t}
 	if srv.secrets.Load() != nil {
 		nonce, err := auth.NewNonce(rand.Reader)
 		if err != nil {
@@ -139,8 +164,11 @@ func (srv *Server) admit(c *net.TCPConn) error {
 		}
 		s.phase, s.nonce = handshaking, nonce
 	}
-	srv.live.Add(1)
-	l.placed.Add(1)
+	l := srv.place()
+	s.loop = l
+	if t != nil {
+		t.pipe.loop = l
+	}
 	ch, err := l.engine.Enroll(gnet.NewContext(context.Background(), s), c)
 	if err == nil {
 		r := <-ch
@@ -152,13 +180,9 @@ func (srv *Server) admit(c *net.TCPConn) error {
 		c.Close()
 	}
 	if err != nil {
-		srv.live.Add(-1)
 		l.placed.Add(-1)
-		return err
 	}
-	srv.accepted.Add(1)
-	srv.stirMemory(1)
-	return nil
+	return err
 }
 
 // throttle lets a repeated event through once per interval. It is for one goroutine.

@@ -56,6 +56,9 @@ func (l *loop) continueFailing(s *session) {
 		return
 	}
 	l.sayError(s)
+	if s.tail == nil { // a tail does that when it has nothing else to say
+		l.sayGoodbye(s)
+	}
 	switch {
 	case s.tail != nil:
 		l.continueTail(s)
@@ -118,6 +121,9 @@ func (l *loop) handleClose(s *session, eof bool) {
 	if s.closed {
 		return
 	}
+	if s.sealed != nil && s.sealed.ended {
+		eof = true // close_notify came before, and our own close is because of it
+	}
 	if eof && (s.phase == open || s.phase == handshaking || s.phase == failing) {
 		l.handleEOF(s)
 		return
@@ -132,7 +138,7 @@ func (l *loop) handleClose(s *session, eof bool) {
 // handleEOF is the client's FIN. Its queued attempts go; what is decided or
 // being decided for it is still sent, for it may have shut only its write side.
 func (l *loop) handleEOF(s *session) {
-	cut := s.conn.InboundBuffered() > 0 && !s.blocked
+	cut := s.inFrame() && !s.blocked
 	switch {
 	case s.phase == handshaking && cut: // a line that will never be 43 characters (§8.3)
 		l.fail(s, codec.ReasonAuthFailed, EndAuthFailed)
@@ -144,6 +150,7 @@ func (l *loop) handleEOF(s *session) {
 	if s.abroad == 0 && !s.blocked && s.conn.OutboundBuffered() == 0 {
 		l.sayError(s)
 		l.flush(s)
+		l.sayGoodbye(s)
 	}
 	if s.abroad > 0 || s.blocked || s.conn.OutboundBuffered() > 0 {
 		l.startTail(s)
@@ -184,12 +191,13 @@ func (l *loop) takeBackReplies(s *session) {
 	if u := s.unsent; u != nil {
 		s.unsent = nil
 		if u.settle(s.conn.OutboundBuffered()); l.silence(s) {
-			l.takeBack(u.bytes, u.sent)
+			l.takeBack(u.replies())
 		}
 	}
 	if t := s.tail; t != nil {
 		s.tail = nil
 		_ = unix.Close(t.fd)
-		l.takeBack(t.replies, t.sent)
+		t.out.settle(len(t.out.bytes) - t.out.sent)
+		l.takeBack(t.out.replies())
 	}
 }

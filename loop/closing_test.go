@@ -2,7 +2,6 @@ package loop
 
 import (
 	"math"
-	"net"
 	"testing"
 
 	"ticketing/codec"
@@ -26,7 +25,7 @@ func TestHalfClosedClientLeavesNoWaiter(t *testing.T) {
 	b = codec.AppendAcquire(b, 2, 60, 60, mine)
 	b = codec.AppendAcquire(b, 3, 60, 60, theirs)
 	p.send(b)
-	_ = p.Conn.(*net.TCPConn).CloseWrite()
+	p.halfClose()
 	eventually(t, "the FIN has been seen", func() bool {
 		return ask(here, func() bool { return len(here.blocked) == 1 && here.blocked[0].tail != nil })
 	})
@@ -66,8 +65,7 @@ func TestUnsentGrantIsGivenBack(t *testing.T) {
 	// The grant of mine is held, because theirs is still out.
 	p.send(codec.AppendAcquire(codec.AppendAcquire(nil, 1, 0, 250, mine), 2, 0, 250, theirs))
 	eventually(t, "mine is granted", func() bool { return srv.budgets.Keys.Used() == 1 })
-	_ = p.Conn.(*net.TCPConn).SetLinger(0)
-	p.Close() // RST
+	p.reset()
 	eventually(t, "the grant is given back", func() bool { return srv.budgets.Keys.Used() == 0 })
 	goOn()
 	for _, key := range []string{mine, theirs} {

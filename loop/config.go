@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"crypto/tls"
 	"fmt"
 	"log/slog"
 	"time"
@@ -19,6 +20,7 @@ type Config struct {
 	MaxKeys         int             // active keys, 1..16777216 (§7)
 	DrainTimeout    time.Duration   // longest drain, 0..5m; 0 does not wait
 	Secrets         *auth.Secrets   // nil: no authentication
+	TLS             *tls.Config     // nil: no TLS; with a certificate, and authorities if clients must show one (§8.7)
 	Logger          *slog.Logger    // nil: silent
 	Processors      *procs.Governor // told of work off the loops; nil: nobody is
 }

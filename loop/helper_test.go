@@ -3,6 +3,7 @@ package loop
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"io"
 	"log/slog"
 	"net"
@@ -22,6 +23,7 @@ func (w testLog) Write(b []byte) (int, error) { w.t.Log(string(b)); return len(b
 func startServer(t testing.TB, change func(*Config)) *Server {
 	t.Helper()
 	cfg := Config{
+		TLS:        tlsOfTests,
 		ListenAddr: "127.0.0.1:0", Loops: 2, MaxConnections: DefaultConnections, MaxWaiters: DefaultWaiters,
 		MaxTotalWaiters: DefaultTotalWaiters, MaxKeys: DefaultKeys, DrainTimeout: 5 * time.Second,
 		Logger: slog.New(slog.NewTextHandler(testLog{t}, &slog.HandlerOptions{Level: slog.LevelWarn})),
@@ -53,7 +55,8 @@ func startServer(t testing.TB, change func(*Config)) *Server {
 type peer struct {
 	t testing.TB
 	net.Conn
-	r *bufio.Reader
+	tcp *net.TCPConn // below it
+	r   *bufio.Reader
 }
 
 const patience = 20 * time.Second
@@ -64,9 +67,32 @@ func dial(t testing.TB, srv *Server) *peer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { c.Close() })
+	p := &peer{t: t, Conn: c, tcp: c.(*net.TCPConn)}
+	if srv.tls.Load() != nil {
+		p.Conn = dialTLS(t, c, &tls.Config{})
+	}
+	t.Cleanup(func() { p.Close() })
 	_ = c.SetReadDeadline(time.Now().Add(patience))
-	return &peer{t, c, bufio.NewReaderSize(c, 64<<10)}
+	p.r = bufio.NewReaderSize(p.Conn, 64<<10)
+	return p
+}
+
+// halfClose ends what the client says: with a FIN; over TLS with close_notify, and
+// without a FIN unless the test is about that.
+func (p *peer) halfClose() {
+	err := p.Conn.(interface{ CloseWrite() error }).CloseWrite()
+	if err == nil && finOfTests {
+		err = p.tcp.CloseWrite()
+	}
+	if err != nil {
+		p.t.Errorf("half-close: %v", err)
+	}
+}
+
+// reset ends the connection with an RST.
+func (p *peer) reset() {
+	_ = p.tcp.SetLinger(0)
+	p.tcp.Close()
 }
 
 func (p *peer) send(b []byte) {

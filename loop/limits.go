@@ -43,6 +43,11 @@ const (
 	pauseBacklog = 16 << 10
 	maxBacklog   = 64 << 10
 
+	// idleRecords is how many bytes of TLS records without data a client may send
+	// in a row: dozens of new keys, and not a message that never ends and that
+	// crypto/tls would keep up to 64 KiB of.
+	idleRecords = 4096
+
 	// sendBuffer is SO_SNDBUF of client connections: small, so that a client
 	// that does not read shows early.
 	sendBuffer = 64 << 10

@@ -106,6 +106,10 @@ func (srv *Server) Snapshot(ctx context.Context, queues int) Snapshot {
 		{Name: "acquires_in_flight", Used: b.Acquires.Used(), Limit: b.Acquires.Limit(), Open: b.Acquires.Open()},
 		{Name: "releases_in_flight", Used: b.Releases.Used(), Limit: b.Releases.Limit(), Open: b.Releases.Used() < b.Releases.Limit()},
 	}
+	if cfg := srv.tls.Load(); cfg != nil {
+		snap.TLS = srv.handshakes.snapshot()
+		snap.TLS.NotAfter = notAfter(cfg)
+	}
 	for _, l := range srv.loops {
 		if p := l.published.Load(); p != nil {
 			snap.Loops = append(snap.Loops, *p)

@@ -83,24 +83,34 @@ func (l *loop) flush(s *session) {
 		return
 	}
 	s.out, s.replies = nil, 0
+	wire := b.B
+	if s.sealed != nil {
+		wire = l.seal(s, b.B)
+	}
+	l.send(s, b.B, wire)
+	bytebufferpool.Put(b)
+}
+
+// send writes a batch of replies, which on the way are the bytes wire; they are
+// lost when there are none.
+func (l *loop) send(s *session, replies, wire []byte) {
 	switch {
+	case len(wire) == 0, s.closed && s.tail == nil:
+		l.takeBack(replies, 0)
 	case s.tail != nil:
-		s.tail.replies = append(s.tail.replies, b.B...)
-	case s.closed:
-		l.takeBack(b.B, 0)
+		s.tail.out.track(s, replies, wire)
 	default:
-		n, err := s.conn.Write(b.B)
+		n, err := s.conn.Write(wire)
 		switch {
 		case err != nil && n == 0:
-			l.takeBack(b.B, 0)
+			l.takeBack(replies, 0)
 		case s.closed:
 		case s.conn.OutboundBuffered() > 0:
-			l.trackUnsent(s, b.B)
+			l.trackUnsent(s, replies, wire)
 		default:
 			s.unsent = nil
 		}
 	}
-	bytebufferpool.Put(b)
 }
 
 // takeBack is for replies that will never leave, except their first sent bytes.

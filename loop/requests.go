@@ -39,6 +39,10 @@ func (l *loop) handleInput(s *session) {
 		l.holdBack(s)
 		return
 	}
+	if s.sealed != nil {
+		l.handleSealedInput(s)
+		return
+	}
 	buf, err := s.conn.Peek(-1)
 	if err != nil || len(buf) == 0 {
 		return
@@ -101,7 +105,13 @@ func (l *loop) handleHandshake(s *session, buf []byte) int {
 		l.fail(s, codec.ReasonAuthFailed, EndAuthFailed)
 	case auth.TooLong:
 		l.fail(s, codec.ReasonLineTooLong, EndLineTooLong)
+	case auth.NeedMore:
+		if !speaksTLS(s, buf) {
+			return 0
+		}
+		l.fail(s, codec.ReasonAuthFailed, EndAuthFailed) // its line never ends
 	}
+	l.maybeHintTLS(s, buf)
 	return 0
 }
 
@@ -113,6 +123,7 @@ func (l *loop) handleFrames(s *session, buf []byte) int {
 	for off < len(buf) {
 		n, reason := codec.ParseRequest(buf[off:], &r)
 		if reason != codec.ReasonNone {
+			l.maybeHintTLS(s, buf[off:])
 			l.fail(s, reason, endOf(reason))
 			return len(buf)
 		}

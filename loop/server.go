@@ -2,6 +2,7 @@ package loop
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"hash/maphash"
@@ -28,6 +29,7 @@ type Server struct {
 	loops   []*loop
 	budgets *shard.Budgets
 	secrets atomic.Pointer[auth.Secrets] // nil: no authentication
+	tls     atomic.Pointer[tls.Config]   // nil: no TLS
 	seed    maphash.Seed                 // of the hashes in the shards' tables
 
 	start         time.Time // Instant 0
@@ -40,6 +42,11 @@ type Server struct {
 	panics   atomic.Uint64
 	churn    atomic.Int64 // sessions begun and ended since memory was last given back
 	notices  notices
+
+	handshakes *handshakes // of TLS
+	placing    sync.Mutex  // one connection at a time is given its loop
+	brokenTLS  notice
+	tlsClient  notice // speaks TLS and is not answered in it
 
 	serving  atomic.Bool
 	draining atomic.Bool
@@ -63,11 +70,18 @@ func New(cfg Config) (*Server, error) {
 		seed:    maphash.MakeSeed(),
 		idle:    make(chan struct{}, 1),
 		untidy:  make(chan struct{}, 1),
+
+		handshakes: newHandshakes(cfg.Loops),
 	}
 	if srv.log == nil {
 		srv.log = slog.New(slog.DiscardHandler)
 	}
 	srv.secrets.Store(cfg.Secrets)
+	encryption, err := prepareTLS(cfg.TLS)
+	if err != nil {
+		return nil, err
+	}
+	srv.tls.Store(encryption)
 	var ts unix.Timespec
 	srv.start = time.Now()
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
@@ -175,6 +189,9 @@ func (srv *Server) newLoop(i int) (*loop, error) {
 			MaxWaiters: srv.cfg.MaxWaiters, Budgets: srv.budgets, Loops: srv.cfg.Loops,
 		}, now),
 	}
+	if srv.tls.Load() != nil {
+		l.clear = make([]byte, 0, clearBuffer)
+	}
 	srv.loops[i] = l
 	var err error
 	if l.attention, err = newEventfd(); err != nil {
@@ -249,6 +266,7 @@ func (srv *Server) Serve(ctx context.Context) error {
 func (srv *Server) drain() {
 	srv.cfg.Processors.Enter()
 	defer srv.cfg.Processors.Leave()
+	srv.handshakes.cut()
 	for _, l := range srv.loops {
 		l.command(func() { l.startDrain() })
 	}

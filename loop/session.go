@@ -29,6 +29,7 @@ type session struct {
 	conn gnet.Conn                  // what gnet made of the socket; unusable once closed is set
 	out  *bytebufferpool.ByteBuffer // replies not yet written; nil when there are none
 
+	sealed *sealed // TLS; nil without
 	unsent *unsent // replies gnet could not send yet; nil when all are sent
 	tail   *tail   // what is left after the client's FIN; nil before it
 

@@ -24,13 +24,15 @@ const (
 	EndHandshakeTimeout                  // no session within 10 s (§8.5)
 	EndSlowReader                        // more than 256 unsent replies (§7)
 	EndBacklog                           // blocked behind the release lane with too much input
+	EndPlaintext                         // it did not speak TLS on a TLS port
+	EndTLS                               // the TLS handshake failed, or its TLS broke
 	EndPanic                             // a defect of ours, recovered at the callback's edge
 	EndReasons                           // how many there are
 )
 
 var endReasonNames = [EndReasons]string{
 	"client", "reset", "bad_op", "bad_request", "bad_lease", "bad_key", "line_too_long", "auth_failed",
-	"shutting_down", "handshake_timeout", "slow_reader", "backlog", "panic",
+	"shutting_down", "handshake_timeout", "slow_reader", "backlog", "plaintext", "tls", "panic",
 }
 
 // String returns the label value of the reason.
@@ -56,6 +58,15 @@ type LoopSnapshot struct {
 	At           time.Time          // when the loop published this
 }
 
+// TLSSnapshot is what there is to know about TLS handshakes, which no loop sees.
+type TLSSnapshot struct {
+	Handshakes int                // under way
+	Full       uint64             // handshakes made in full
+	Resumed    uint64             // handshakes that resumed a session of before
+	Ended      [EndReasons]uint64 // connections that ended in their handshake, by reason
+	NotAfter   time.Time          // when the certificate ends
+}
+
 // Snapshot is the whole server as its loops last published it. Reading one
 // never makes a loop wait: the loops publish, the reader adds up.
 type Snapshot struct {
@@ -63,10 +74,11 @@ type Snapshot struct {
 	Ready        bool
 	Draining     bool
 	Loops        []LoopSnapshot
-	Gauges       []Gauge // every row of §7 with a use and a limit
-	MaxWaiters   int     // limit of waiters per key
-	Accepted     uint64  // connections accepted and served
-	Refused      uint64  // connections closed at once because MAX_CONNECTIONS were there
-	AcceptErrors uint64  // accept(2) failures: out of file descriptors and the like
-	Panics       uint64  // panics of ours that cost one session each
+	Gauges       []Gauge      // every row of §7 with a use and a limit
+	MaxWaiters   int          // limit of waiters per key
+	Accepted     uint64       // connections accepted and served
+	Refused      uint64       // connections closed at once because MAX_CONNECTIONS were there
+	AcceptErrors uint64       // accept(2) failures: out of file descriptors and the like
+	TLS          *TLSSnapshot // nil without TLS
+	Panics       uint64       // panics of ours that cost one session each
 }

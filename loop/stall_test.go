@@ -2,7 +2,6 @@ package loop
 
 import (
 	"fmt"
-	"net"
 	"slices"
 	"testing"
 
@@ -206,9 +205,7 @@ func TestHalfClosedClientIsAnswered(t *testing.T) {
 				b = append(b, 'A', 1)
 			}
 			p.send(b)
-			if err := p.Conn.(*net.TCPConn).CloseWrite(); err != nil {
-				t.Fatal(err)
-			}
+			p.halfClose()
 			eventually(t, "the FIN has been seen", func() bool {
 				return ask(here, func() bool { s := here.slots[0].session; return s != nil && s.tail != nil })
 			})
@@ -244,7 +241,7 @@ func TestHalfClosedClientInTheLane(t *testing.T) {
 	p.send(b)
 	eventually(t, "the lane is full", func() bool { return srv.budgets.Releases.Used() == 512 })
 	q.send(codec.AppendRelease(codec.AppendRelease(nil, 1001, key), 1002, key))
-	_ = q.Conn.(*net.TCPConn).CloseWrite()
+	q.halfClose()
 	eventually(t, "the FIN has been seen", func() bool {
 		return ask(here, func() bool { return len(here.blocked) == 1 && here.blocked[0].tail != nil })
 	})

@@ -10,10 +10,9 @@ import (
 // it were outstanding. gnet closes its descriptor after a FIN, so the tail has a
 // duplicate. It ends when all is written, or after closingTime.
 type tail struct {
-	fd      int
-	replies []byte // from the start of the first that has not left whole
-	sent    int    // bytes of them that have left
-	input   []byte // frames left unparsed behind the release lane
+	fd    int
+	out   unsent // what is still to be written
+	input []byte // frames left unparsed behind the release lane
 }
 
 // startTail makes s outlive gnet's connection. It runs inside OnClose, while
@@ -28,19 +27,29 @@ func (l *loop) startTail(s *session) {
 		return
 	}
 	s.tail = &tail{fd: fd}
-	if s.blocked {
-		if rest, err := s.conn.Peek(-1); err == nil {
-			s.tail.input = append([]byte(nil), rest...)
-		}
-	}
 	if u != nil {
 		if u.settle(s.conn.OutboundBuffered()); l.silence(s) { // otherwise gnet's one attempt must do
-			s.tail.replies, s.tail.sent = u.bytes, u.sent
+			s.tail.out = *u
 		}
+	}
+	if s.blocked {
+		s.tail.input = l.unparsed(s)
 	}
 	s.until = l.now.Add(closingTime)
 	l.setDeadline(s, l.now.Add(flushPoll))
 	l.markDirty(s)
+}
+
+// unparsed returns a copy of what s has sent and nobody has looked at.
+func (l *loop) unparsed(s *session) []byte {
+	if s.sealed != nil {
+		return l.unsealAll(s)
+	}
+	rest, err := s.conn.Peek(-1)
+	if err != nil {
+		return nil
+	}
+	return append([]byte(nil), rest...)
 }
 
 // silence keeps gnet from sending what it holds for s, and reports whether it
@@ -72,10 +81,14 @@ func (l *loop) continueTail(s *session) {
 	if s.abroad == 0 {
 		l.sayError(s)
 	}
-	for t.sent < len(t.replies) {
-		n, err := unix.Write(t.fd, t.replies[t.sent:])
+	answered := s.abroad == 0 && !s.blocked && s.out == nil
+	if answered {
+		l.sayGoodbye(s)
+	}
+	for t.out.sent < len(t.out.bytes) {
+		n, err := unix.Write(t.fd, t.out.bytes[t.out.sent:])
 		if n > 0 {
-			t.sent += n
+			t.out.sent += n
 		}
 		if err == unix.EINTR {
 			continue
@@ -87,8 +100,7 @@ func (l *loop) continueTail(s *session) {
 			break
 		}
 	}
-	done := t.sent == len(t.replies) && s.abroad == 0 && !s.blocked && s.out == nil
-	if done || l.now >= s.until {
+	if answered && t.out.sent == len(t.out.bytes) || l.now >= s.until {
 		l.bury(s)
 		return
 	}

@@ -1,7 +1,6 @@
 package loop
 
 import (
-	"net"
 	"testing"
 	"time"
 
@@ -12,8 +11,7 @@ import (
 // back, however the connection ends (§3, "never left").
 func TestUnsentGrantOfSlowClientIsGivenBack(t *testing.T) {
 	reset := func(t *testing.T, _ *Server, p *peer, _ int) {
-		_ = p.Conn.(*net.TCPConn).SetLinger(0)
-		p.Close()
+		p.reset()
 	}
 	ends := map[string]func(t *testing.T, srv *Server, p *peer, owed int){
 		"reset": reset,
@@ -26,7 +24,7 @@ func TestUnsentGrantOfSlowClientIsGivenBack(t *testing.T) {
 		},
 		"half-closed, then reset": func(t *testing.T, srv *Server, p *peer, owed int) {
 			l := srv.loops[0]
-			_ = p.Conn.(*net.TCPConn).CloseWrite()
+			p.halfClose()
 			eventually(t, "the FIN has been seen", func() bool {
 				return ask(l, func() bool { s := l.slots[0].session; return s != nil && s.tail != nil })
 			})
@@ -75,8 +73,7 @@ func TestHandOverToResetClient(t *testing.T) {
 	eventually(t, "it waits", func() bool { return srv.budgets.Waiters.Used() == 1 })
 	goOn := stall(t, srv.loops[0])
 	h.release(g.Token, "k") // is ready first and so served first
-	_ = w.Conn.(*net.TCPConn).SetLinger(0)
-	w.Close()
+	w.reset()
 	goOn()
 	h.want(codec.OpReleased)
 	eventually(t, "the client is gone", func() bool { return srv.live.Load() == 1 })

@@ -28,6 +28,10 @@ type loop struct {
 	blocked   []*session   // wait for the release lane
 	serving   *session     // whom the turn is about; closed if the turn panics
 
+	// TLS.
+	clear  []byte // one record's data behind the rest of those before it
+	sealed []byte // records to be written
+
 	// Other loops.
 	outboxes []*batch    // by destination; nil when there is nothing to say
 	outgoing []int       // destinations with an outbox

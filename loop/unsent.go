@@ -5,23 +5,39 @@ import "ticketing/codec"
 // unsent knows which replies a slow client has not been sent. gnet counts the
 // bytes it still holds and does not show them; this keeps a copy, from the start
 // of the first reply that has not left whole.
+//
+// With TLS what is sent are records. Nothing of a reply has arrived before the
+// whole of its record has, so its end is that of the record, and the replies
+// themselves are kept beside the records.
 type unsent struct {
 	bytes []byte
 	sent  int   // of bytes: what has left of the first reply
 	ends  []int // in bytes: where each reply ends
+
+	clear     []byte // TLS: the replies in the records
+	clearEnds []int  // TLS: in clear, where each reply ends
 }
 
-// trackUnsent takes note of a batch that gnet could not send whole and closes a
-// client that leaves more than 256 replies unsent (§7).
-func (l *loop) trackUnsent(s *session, batch []byte) {
+// trackUnsent takes note of a batch, as it is on the way, that gnet could not
+// send whole and closes a client that leaves more than 256 replies unsent (§7).
+func (l *loop) trackUnsent(s *session, replies, wire []byte) {
 	if s.unsent == nil {
 		s.unsent = &unsent{}
 	}
 	u := s.unsent
-	u.add(batch)
+	u.track(s, replies, wire)
 	u.settle(s.conn.OutboundBuffered())
 	if len(u.ends) > unsentReplies {
 		l.close(s, EndSlowReader)
+	}
+}
+
+// track appends a batch of whole replies of s, which on the way are the bytes wire.
+func (u *unsent) track(s *session, replies, wire []byte) {
+	if s.sealed != nil {
+		u.addRecord(replies, wire)
+	} else {
+		u.add(replies)
 	}
 }
 
@@ -40,6 +56,33 @@ func (u *unsent) add(batch []byte) {
 	}
 }
 
+// addRecord appends a record with its replies. One without any, that answers a
+// client's new key, counts as a reply: a client must not gather those either.
+func (u *unsent) addRecord(replies, record []byte) {
+	u.bytes = append(u.bytes, record...)
+	var r codec.Reply
+	for one := true; one || len(replies) > 0; one = false {
+		n, err := codec.ParseReply(replies, &r)
+		if err != nil { // a challenge, which is no reply
+			n = 0
+		}
+		u.clear = append(u.clear, replies[:n]...)
+		u.ends, u.clearEnds = append(u.ends, len(u.bytes)), append(u.clearEnds, len(u.clear))
+		if replies = replies[n:]; n == 0 {
+			return
+		}
+	}
+}
+
+// replies returns the replies that have not left whole, as they were before TLS,
+// and how many bytes of the first have left. settle comes before.
+func (u *unsent) replies() (replies []byte, sent int) {
+	if u.clearEnds != nil {
+		return u.clear, 0
+	}
+	return u.bytes, u.sent
+}
+
 // settle drops the replies that have left, when the last left bytes have not.
 func (u *unsent) settle(left int) {
 	u.sent = len(u.bytes) - left
@@ -47,6 +90,14 @@ func (u *unsent) settle(left int) {
 	for i < len(u.ends) && u.ends[i] <= u.sent {
 		gone = u.ends[i]
 		i++
+	}
+	if i > 0 && u.clearEnds != nil {
+		clear := u.clearEnds[i-1]
+		u.clear = append(u.clear[:0], u.clear[clear:]...)
+		u.clearEnds = append(u.clearEnds[:0], u.clearEnds[i:]...)
+		for j := range u.clearEnds {
+			u.clearEnds[j] -= clear
+		}
 	}
 	u.bytes = append(u.bytes[:0], u.bytes[gone:]...)
 	u.ends = append(u.ends[:0], u.ends[i:]...)

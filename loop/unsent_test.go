@@ -3,7 +3,6 @@ package loop
 import (
 	"fmt"
 	"io"
-	"net"
 	"strings"
 	"testing"
 
@@ -102,7 +101,7 @@ func TestSlowHalfClosedClient(t *testing.T) {
 			srv := startServer(t, func(c *Config) { c.Loops = 1 })
 			l := srv.loops[0]
 			p, owed := slowClient(t, srv, unread)
-			_ = p.Conn.(*net.TCPConn).CloseWrite()
+			p.halfClose()
 			eventually(t, "the FIN has been seen", func() bool {
 				return ask(l, func() bool { s := l.slots[0].session; return s != nil && s.tail != nil })
 			})

@@ -2,8 +2,6 @@ package main
 
 import (
 	"crypto/tls"
-	"crypto/x509"
-	"errors"
 	"strconv"
 )
 
@@ -25,28 +23,17 @@ func (f pemFile) bad(err error, allowed string) error {
 // loadTLS makes a client's side of TLS from the authorities it trusts and, with
 // shown, from the certificate that it shows.
 func loadTLS(ca, cert, key pemFile, shown bool) (*tls.Config, error) {
-	data, err := ca.read()
+	authorities, err := loadAuthorities(ca)
 	if err != nil {
 		return nil, err
 	}
-	cfg := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: x509.NewCertPool()}
-	if !cfg.RootCAs.AppendCertsFromPEM(data) {
-		return nil, ca.bad(errors.New("no certificate in it"), "a file of certificates in PEM")
-	}
+	cfg := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: authorities}
 	if !shown {
 		return cfg, nil
 	}
-	certData, err := cert.read()
+	pair, err := loadPair(cert, key)
 	if err != nil {
 		return nil, err
-	}
-	keyData, err := key.read()
-	if err != nil {
-		return nil, err
-	}
-	pair, err := tls.X509KeyPair(certData, keyData)
-	if err != nil {
-		return nil, cert.bad(err, "a certificate with the key that "+key.setting+" names")
 	}
 	cfg.Certificates = []tls.Certificate{pair}
 	return cfg, nil

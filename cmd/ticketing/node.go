@@ -23,6 +23,7 @@ type node struct {
 	process *process
 	log     *slog.Logger
 	secrets *secretSource
+	tls     *tlsSource
 	systemd manager
 
 	server *loop.Server
@@ -194,14 +195,35 @@ func (n *node) listening(what string, addr net.Addr) {
 	}
 }
 
-// reload reads the secrets again. What does not load changes nothing.
+// reload reads secrets and certificates again. What does not load changes
+// nothing, of it or of the other.
 func (n *node) reload() {
 	n.systemd.reloading()
 	defer n.systemd.ready()
-	if !n.secrets.file.given {
-		n.log.Info("reload: there is no AUTH_SECRET_FILE to read again")
+	if n.secrets.file.given {
+		n.reloadSecrets()
+	}
+	if n.tls.cert.given {
+		n.reloadTLS()
+	}
+	if !n.secrets.file.given && !n.tls.cert.given {
+		n.log.Info("reload: there is no AUTH_SECRET_FILE and no TLS_CERT_FILE to read again")
+	}
+}
+
+func (n *node) reloadTLS() {
+	encryption, err := n.tls.load()
+	if err == nil {
+		err = n.server.SetTLS(encryption)
+	}
+	if err != nil {
+		n.log.Error("reload failed: the former certificates stay", "error", err)
 		return
 	}
+	logCertificate(n.log, "reload: certificates were read again", encryption)
+}
+
+func (n *node) reloadSecrets() {
 	secrets, err := n.secrets.load()
 	if err == nil {
 		err = n.server.SetSecrets(secrets)

@@ -28,6 +28,10 @@ type serveCmd struct {
 	AuthSecretFile text   `env:"AUTH_SECRET_FILE" range:"a file of secrets, one a line" placeholder:"FILE" help:"Secrets that clients may use, any of them; read again on SIGHUP. Not together with AUTH_SECRET."`
 	AllowInsecure  toggle `env:"ALLOW_INSECURE" default:"false" range:"true/false" help:"Permit a LISTEN_ADDR that is not loopback without a secret."`
 
+	TLSCertFile     text `name:"tls-cert-file" env:"TLS_CERT_FILE" range:"a file of certificates in PEM" placeholder:"FILE" help:"Turns TLS on where clients connect: the certificate that they are shown, and those between it and its authority. Together with its key; read again on SIGHUP."`
+	TLSKeyFile      text `name:"tls-key-file" env:"TLS_KEY_FILE" range:"a file with a private key in PEM" placeholder:"FILE" help:"The private key of that certificate; read again on SIGHUP."`
+	TLSClientCAFile text `name:"tls-client-ca-file" env:"TLS_CLIENT_CA_FILE" range:"a file of certificates in PEM" placeholder:"FILE" help:"Clients must show a certificate that one of these authorities vouches for; read again on SIGHUP."`
+
 	DrainTimeout span `env:"DRAIN_TIMEOUT" default:"10s" range:"0s..5m" placeholder:"DURATION" help:"The longest that ending may take after SIGTERM."`
 	LogLevel     word `env:"LOG_LEVEL" default:"info" range:"debug/info/warn/error" placeholder:"LEVEL" help:"The least important log messages to write."`
 	LogFormat    word `env:"LOG_FORMAT" default:"text" range:"text/json" placeholder:"FORMAT" help:"How log messages are written to stderr."`
@@ -38,10 +42,6 @@ type serveCmd struct {
 // unservedSettings belong to what this build does not have. They are known so
 // that giving one is an error that says so.
 type unservedSettings struct {
-	TLSCertFile     unserved `name:"tls-cert-file" env:"TLS_CERT_FILE" hidden:"" feature:"TLS"`
-	TLSKeyFile      unserved `name:"tls-key-file" env:"TLS_KEY_FILE" hidden:"" feature:"TLS"`
-	TLSClientCAFile unserved `name:"tls-client-ca-file" env:"TLS_CLIENT_CA_FILE" hidden:"" feature:"TLS"`
-
 	ClusterNodeID          unserved `name:"cluster-node-id" env:"CLUSTER_NODE_ID" hidden:"" feature:"cluster mode"`
 	ClusterName            unserved `name:"cluster-name" env:"CLUSTER_NAME" hidden:"" feature:"cluster mode"`
 	ClusterPeers           unserved `name:"cluster-peers" env:"CLUSTER_PEERS" hidden:"" feature:"cluster mode"`
@@ -72,6 +72,10 @@ func (c *serveCmd) Run(ctx context.Context, p *process) error {
 	if err != nil {
 		return settingFailed(err)
 	}
+	encryption, err := c.tlsSource().load()
+	if err != nil {
+		return settingFailed(err)
+	}
 	client, err := resolve(ctx, listenSetting, string(c.ListenAddr))
 	if err != nil {
 		return err
@@ -94,9 +98,17 @@ func (c *serveCmd) Run(ctx context.Context, p *process) error {
 		process: p,
 		log:     newLogger(p.stderr, string(c.LogLevel), string(c.LogFormat)),
 		secrets: c.secretSource(),
+		tls:     c.tlsSource(),
+	}
+	if encryption != nil {
+		logCertificate(n.log, "TLS for clients", encryption)
 	}
 	if !client.loopback && secrets == nil {
-		n.log.Warn("ALLOW_INSECURE: every host that reaches this address can take and release locks", "addr", client.addr)
+		who := "every host that reaches this address"
+		if c.TLSClientCAFile.given {
+			who += " and has a certificate of TLS_CLIENT_CA_FILE"
+		}
+		n.log.Warn("ALLOW_INSECURE: "+who+" can take and release locks", "addr", client.addr)
 	}
 	return n.run(ctx, string(c.AdminAddr), loop.Config{
 		ListenAddr:      client.addr,
@@ -107,6 +119,7 @@ func (c *serveCmd) Run(ctx context.Context, p *process) error {
 		MaxKeys:         int(c.MaxKeys),
 		DrainTimeout:    time.Duration(c.DrainTimeout),
 		Secrets:         secrets,
+		TLS:             encryption,
 		Logger:          n.log,
 		Processors:      procs.New(int(c.Loops)),
 	})

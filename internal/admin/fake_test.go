@@ -52,7 +52,9 @@ func busySnapshot(queues int) loop.Snapshot {
 			{Name: "releases_in_flight", Used: 0, Limit: 512, Open: true},
 		},
 		MaxWaiters: 2048, Accepted: 99, Refused: 3, AcceptErrors: 5, Panics: 6,
+		TLS: &loop.TLSSnapshot{Handshakes: 8, Full: 70, Resumed: 71, NotAfter: time.Unix(1e9, 0)},
 	}
+	snap.TLS.Ended[loop.EndTLS], snap.TLS.Ended[loop.EndPlaintext] = 1000, 2000
 	for i := range 2 {
 		l := loop.LoopSnapshot{
 			Connections: 20 + i, Keys: 3 + i, Waiters: 7400, BusyInFlight: 17, At: now.Add(-time.Second),

@@ -49,6 +49,10 @@ var (
 	loopWaitersDesc     = desc("loop_waiters", "Attempts that wait at one loop now.", "loop")
 	loopAgeDesc         = desc("loop_published_age_seconds", "How old the numbers of one loop are; much over a second means that it hangs.", "loop")
 
+	tlsUnderWayDesc  = desc("tls_handshakes_in_progress", "TLS handshakes under way; none without TLS.")
+	tlsHandshakeDesc = desc("tls_handshakes_total", "TLS handshakes made, by result; failed ones are in ticketing_connections_closed_total.", "result")
+	tlsNotAfterDesc  = desc("tls_certificate_not_after_timestamp_seconds", "When the server's certificate ends; only with TLS.")
+
 	panicsDesc      = desc("panics_total", "Defects of the server that cost one connection each.")
 	adminPanicsDesc = desc("admin_panics_total", "Panics of the admin endpoint that were recovered from.")
 )
@@ -57,7 +61,7 @@ var allDescs = []*prometheus.Desc{
 	buildDesc, readyDesc, drainingDesc, connectionsDesc, waitersDesc, keysDesc, limitDesc, inUseDesc, openDesc,
 	acquiresDesc, releasesDesc, parkedDesc, leftDesc, handoversDesc, expiriesDesc, refusalsDesc, waitDesc, holdDesc,
 	acceptedDesc, closedDesc, acceptErrorsDesc, loopConnectionsDesc, loopKeysDesc, loopWaitersDesc, loopAgeDesc,
-	panicsDesc, adminPanicsDesc,
+	tlsUnderWayDesc, tlsHandshakeDesc, tlsNotAfterDesc, panicsDesc, adminPanicsDesc,
 }
 
 func desc(name, help string, labels ...string) *prometheus.Desc {
@@ -146,6 +150,14 @@ func (s sink) connections(snap *loop.Snapshot, total *totals) {
 	s.counter(acceptedDesc, snap.Accepted)
 	s.counter(acceptErrorsDesc, snap.AcceptErrors)
 	s.counter(panicsDesc, snap.Panics)
+	if t := snap.TLS; t != nil {
+		s.gauge(tlsUnderWayDesc, float64(t.Handshakes))
+		s.counter(tlsHandshakeDesc, t.Full, "full")
+		s.counter(tlsHandshakeDesc, t.Resumed, "resumed")
+		if !t.NotAfter.IsZero() {
+			s.gauge(tlsNotAfterDesc, float64(t.NotAfter.Unix()))
+		}
+	}
 	for reason, n := range total.ended {
 		s.counter(closedDesc, n, loop.EndReason(reason).String())
 	}

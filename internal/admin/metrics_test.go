@@ -111,6 +111,11 @@ func TestMetricsTellTheSnapshot(t *testing.T) {
 		"ticketing_panics_total":               6,
 		"ticketing_admin_panics_total":         0,
 
+		"ticketing_tls_handshakes_in_progress":                  8,
+		"ticketing_tls_handshakes_total{result=full}":           70,
+		"ticketing_tls_handshakes_total{result=resumed}":        71,
+		"ticketing_tls_certificate_not_after_timestamp_seconds": 1e9,
+
 		"ticketing_loop_connections{loop=0}": 20,
 		"ticketing_loop_connections{loop=1}": 21,
 		"ticketing_loop_keys{loop=0}":        3,
@@ -132,6 +137,8 @@ func TestMetricsTellTheSnapshot(t *testing.T) {
 	for reason := range loop.EndReasons {
 		want["ticketing_connections_closed_total{reason="+reason.String()+"}"] = 2 * float64(reason)
 	}
+	want["ticketing_connections_closed_total{reason=tls}"] += 1000 // in their handshakes
+	want["ticketing_connections_closed_total{reason=plaintext}"] += 2000
 	for id, value := range want {
 		if v, ok := got[id]; !ok || v != value {
 			t.Errorf("%s = %v (there: %v), want %v", id, v, ok, value)

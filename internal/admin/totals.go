@@ -24,6 +24,11 @@ func addUp(snap *loop.Snapshot) totals {
 			t.ended[reason] += n
 		}
 	}
+	if snap.TLS != nil {
+		for reason, n := range snap.TLS.Ended {
+			t.ended[reason] += n
+		}
+	}
 	return t
 }
 
