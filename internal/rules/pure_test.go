@@ -17,6 +17,10 @@ var pure = map[string][]string{
 	"auth":          {},
 	"shard":         {"sync/atomic"}, // the budgets that all shards share
 	"cluster/state": {},
+	"cluster/core": {
+		"go.etcd.io/raft/v3", "go.etcd.io/raft/v3/raftpb", "go.etcd.io/raft/v3/tracker", // pure themselves
+		"google.golang.org/protobuf/proto",
+	},
 }
 
 var (
