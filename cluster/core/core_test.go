@@ -7,6 +7,7 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 
 	"ticketing/cluster/state"
+	"ticketing/shard"
 )
 
 func TestLeaderServesAfterAnEntryOfItsOwnTerm(t *testing.T) {
@@ -95,14 +96,14 @@ func TestSilentTurnsKeepTheirPlace(t *testing.T) {
 	w := newNet(t, 3)
 	n := w.elect(1)
 	w.cut[2], w.cut[3] = true, true
-	n.Submit(Turn{Loop: 0, Seq: 1, Epoch: n.epoch})
+	n.Submit(shard.Turn{Loop: 0, Seq: 1, Epoch: n.epoch})
 	w.settle()
 	if n.confirmed[0] != 1 {
 		t.Error("a turn with nothing to prove waits")
 	}
 	n.submit(0, 2, grant("a", 1))
 	w.settle()
-	n.Submit(Turn{Loop: 0, Seq: 3, Epoch: n.epoch})
+	n.Submit(shard.Turn{Loop: 0, Seq: 3, Epoch: n.epoch})
 	w.settle()
 	if n.confirmed[0] != 1 {
 		t.Errorf("turn %d overtook one that is not confirmed", n.confirmed[0])

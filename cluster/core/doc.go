@@ -41,7 +41,7 @@
 //
 // Turns are confirmed in the order they were submitted, loop by loop. A turn
 // with records is confirmed when the entry that carries them is applied. A turn
-// that only reveals state (Turn.Read) is confirmed when a majority has said,
+// that only reveals state (shard.Turn.Read) is confirmed when a majority has said,
 // after the turn, that this node still leads: by an entry of the same pass or a
 // later one, or else by a read index of raft. Nothing is ever proposed twice.
 //

@@ -191,7 +191,7 @@ func grant(key string, token uint64) []byte {
 }
 
 func (n *node) submit(loop int, seq uint64, records []byte) {
-	n.Submit(Turn{Loop: loop, Seq: seq, Epoch: n.epoch, Records: records, Read: records == nil})
+	n.Submit(shard.Turn{Loop: loop, Seq: seq, Epoch: n.epoch, Records: records, Read: records == nil})
 }
 
 // equal fails the test if the nodes' states differ.

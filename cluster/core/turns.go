@@ -4,25 +4,12 @@ import (
 	"encoding/binary"
 
 	"ticketing/cluster/state"
+	"ticketing/shard"
 )
 
-// A Turn is what one turn of one of the server's loops decided.
-type Turn struct {
-	Loop  int
-	Seq   uint64 // rises by one with each turn of the loop, for the life of the process
-	Epoch uint64 // of the Lead it was decided under; turns of another are dropped
-
-	// Records are the changes, in order (shard.Record). They are read until the
-	// next Ready.
-	Records []byte
-
-	// Read says that an answer of the turn reveals state without having a record
-	// in it, so that this node must prove that it still leads.
-	Read bool
-}
-
-// Submit takes a turn. It is confirmed, or a Depose comes first.
-func (c *Core) Submit(t Turn) {
+// Submit takes a turn. It is confirmed, or a Depose comes first; a turn of an
+// epoch that is over is dropped. Its records are read until the next Ready.
+func (c *Core) Submit(t shard.Turn) {
 	if c.role != Leading || t.Epoch != c.epoch {
 		c.counters.Dropped++
 		return
@@ -42,7 +29,7 @@ type batch struct {
 // turns is the queue of one epoch: what was submitted and not proposed, and
 // what was proposed and not confirmed.
 type turns struct {
-	queue []Turn
+	queue []shard.Turn
 	ring  []batch // a ring of batches; its length is a power of two
 	head  int     // count of batches ever taken out
 	tail  int     // count of batches ever put in
@@ -110,7 +97,7 @@ func (c *Core) propose() {
 
 // proposeSome makes one batch of the first n turns, n at least 1, or returns 0
 // if raft dropped it.
-func (c *Core) proposeSome(queue []Turn) (n int) {
+func (c *Core) proposeSome(queue []shard.Turn) (n int) {
 	q := &c.turns
 	h := state.Header{Proposer: c.id, Boot: c.boot, Seq: q.seq + 1}
 	q.entry = state.EncodeBatch(q.entry[:0], h)

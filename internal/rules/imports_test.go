@@ -22,7 +22,7 @@ var mayImport = map[string][]string{
 	"loop":            {"codec", "auth", "shard", "lease", "internal/slab", "internal/procs"},
 	"client":          {"codec", "auth"},
 	"client/scripted": {"codec", "auth"},
-	"cluster/core":    {"cluster/state"},
+	"cluster/core":    {"cluster/state", "shard"},
 	"cluster":         {"cluster/core", "cluster/state", "shard", "lease"},
 	"cluster/state":   {"shard"},
 	"bench":           {"client", "codec", "auth"},
