@@ -1,36 +1,22 @@
 package loop
 
-import "ticketing/shard"
+import (
+	"ticketing/lease"
+	"ticketing/shard"
+)
 
 // handleAsks serves what another loop asks of our shard and sends the answers
 // home in the same batch, and takes in the ends of waits it tells us.
 func (l *loop) handleAsks(b *batch) {
+	sh := l.own()
 	for i := range b.msgs {
 		m := &b.msgs[i]
-		key := b.keyOf(m)
-		switch m.kind {
-		case askAcquire:
-			a := shard.Attempt{
-				Key: key, Hash: m.hash, Owner: m.id, Session: m.session,
-				WaitSeconds: m.wait, LeaseSeconds: m.lease,
-			}
-			outcome, token := l.shard.Acquire(l.now, &a)
-			m.kind, m.token = kindOf(outcome), token
-		case askRelease:
-			m.kind = notHeld
-			if l.shard.Release(l.now, key, m.hash, m.id) {
-				m.kind = released
-			}
-		case tellLeave:
-			l.shard.Leave(l.now, m.session)
+		if m.kind == granted || m.kind == timedOut || m.kind == busy {
+			l.tell(m, b.keyOf(m))
 			m.kind = none
-		case tellGiveBack:
-			l.shard.Release(l.now, key, m.hash, m.id)
-			m.kind = none
-		case granted, timedOut, busy:
-			l.tell(m, key)
-			m.kind = none
+			continue
 		}
+		serve(sh, l.now, m, b.keyOf(m))
 	}
 	if b.acquires+b.releases > 0 {
 		b.answers = true
@@ -38,6 +24,30 @@ func (l *loop) handleAsks(b *batch) {
 		return
 	}
 	b.home.mail.emptied.push(b)
+}
+
+// serve does what m asks of the shard sh and writes the answer over the question.
+func serve(sh *shard.Shard, now lease.Instant, m *message, key []byte) {
+	switch m.kind {
+	case askAcquire:
+		a := shard.Attempt{
+			Key: key, Hash: m.hash, Owner: m.id, Session: m.session,
+			WaitSeconds: m.wait, LeaseSeconds: m.lease,
+		}
+		outcome, token := sh.Acquire(now, &a)
+		m.kind, m.token = kindOf(outcome), token
+	case askRelease:
+		m.kind = notHeld
+		if sh.Release(now, key, m.hash, m.id) {
+			m.kind = released
+		}
+	case tellLeave:
+		sh.Leave(now, m.session)
+		m.kind = none
+	case tellGiveBack:
+		sh.Release(now, key, m.hash, m.id)
+		m.kind = none
+	}
 }
 
 // kindOf is the answer that an acquire's outcome makes.
@@ -106,6 +116,9 @@ func (l *loop) tell(m *message, key []byte) {
 // deliver takes the events of our shard, the ends of waits, to their sessions:
 // at once to ours, by mailbox to those of other loops.
 func (l *loop) deliver() {
+	if !l.holding {
+		return
+	}
 	for i := 0; i < len(l.shard.Events()); i++ { // replies may add events
 		e := &l.shard.Events()[i]
 		m := message{kind: kindOf(e.Kind), session: e.Session, id: e.Owner, token: e.Token}
@@ -113,7 +126,7 @@ func (l *loop) deliver() {
 		if int(e.Session.Loop) == l.idx {
 			l.tell(&m, key)
 		} else {
-			l.outboxFor(int(e.Session.Loop)).add(m, key)
+			l.outboxFor(int(e.Session.Loop)).tell(m, key)
 		}
 	}
 	l.shard.ClearEvents()

@@ -102,7 +102,7 @@ func (l *loop) close(s *session, end EndReason) {
 
 // leave takes the waiters of s out of every queue (§3.7).
 func (l *loop) leave(s *session) {
-	l.shard.Leave(l.now, s.id)
+	l.own().Leave(l.now, s.id)
 	if !s.waitsAbroad {
 		return
 	}

@@ -3,7 +3,8 @@
 //
 // A Server owns N loops. Loop i is one gnet event loop (one goroutine on one
 // epoll) together with shard i: everything a loop owns (sessions, timers,
-// shard, counters) is touched by its goroutine alone and needs no lock. A frame
+// shard, counters) is touched by its goroutine alone and needs no lock, but for
+// shards that others visit while they are free (visit.go). A frame
 // whose key lives in another shard travels there in a mailbox (mailbox.go) and
 // its answer comes back in the same batch.
 //

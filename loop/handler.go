@@ -45,6 +45,7 @@ func (h handler) OnTraffic(c gnet.Conn) gnet.Action {
 		l.begin(nil)
 		_, _ = c.Discard(c.InboundBuffered())
 		if o.timer {
+			l.own()
 			l.armed = lease.Never
 			l.expire()
 		} else {

@@ -51,6 +51,7 @@ type batch struct {
 	next     *batch // in a stack or a free list
 	home     *loop
 	answers  bool // on its way home with answers
+	tells    bool // has ends of waits, which are for sessions and not for the shard
 	msgs     []message
 	arena    []byte // the keys
 	acquires int    // asks of either kind: what their budgets get back at home
@@ -67,9 +68,15 @@ func (b *batch) add(m message, key []byte) {
 	b.msgs = append(b.msgs, m)
 }
 
+// tell appends m, the end of a wait.
+func (b *batch) tell(m message, key []byte) {
+	b.tells = true
+	b.add(m, key)
+}
+
 // reset empties b for its next use.
 func (b *batch) reset() {
-	b.answers, b.acquires, b.releases = false, 0, 0
+	b.answers, b.tells, b.acquires, b.releases = false, false, 0, 0
 	b.msgs, b.arena = b.msgs[:0], b.arena[:0]
 }
 
@@ -105,6 +112,8 @@ func (s *stack) takeAll() *batch {
 	}
 	return list
 }
+
+func (s *stack) empty() bool { return s.head.Load() == nil }
 
 // mailbox is where a loop receives. asked holds what needs its attention and is
 // followed by a wake; emptied holds its own batches that came back with nothing
@@ -169,10 +178,12 @@ func (l *loop) post(b *batch) {
 // The clock is read again for them: they may have been sent after this turn
 // began, and a wait or a lease that starts before it was asked for ends early.
 func (l *loop) receive() {
-	b := l.mail.asked.takeAll()
-	if b != nil {
-		l.now = l.srv.clock()
+	if l.mail.asked.empty() {
+		return
 	}
+	l.own() // before the mail is taken: what visitors do comes after all of it
+	b := l.mail.asked.takeAll()
+	l.now = l.srv.clock()
 	for b != nil {
 		next := b.next
 		b.next = nil

@@ -41,17 +41,18 @@ func (l *loop) runCommands() {
 
 // publish lays out what others may know of this loop.
 func (l *loop) publish(queues int) {
+	sh := l.own()
 	p := &LoopSnapshot{
 		Connections:  l.sessions,
-		Keys:         l.shard.Keys(),
-		Waiters:      l.shard.Waiters(),
-		Shard:        *l.shard.Counters(),
+		Keys:         sh.Keys(),
+		Waiters:      sh.Waiters(),
+		Shard:        *sh.Counters(),
 		Ended:        l.ended,
 		BusyInFlight: l.busyInFlight,
 		At:           time.Now(),
 	}
 	if queues > 0 {
-		p.Queues = l.shard.Longest(queues)
+		p.Queues = sh.Longest(queues)
 	}
 	l.published.Store(p)
 }

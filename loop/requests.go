@@ -171,7 +171,7 @@ func (l *loop) handleAcquire(s *session, r *codec.Request) {
 			Key: r.Key, Hash: hash, Owner: r.ID, Session: s.id,
 			WaitSeconds: r.Wait, LeaseSeconds: r.Lease,
 		}
-		outcome, token := l.shard.Acquire(l.now, &a)
+		outcome, token := l.own().Acquire(l.now, &a)
 		switch {
 		case outcome == shard.Granted:
 			l.replyGranted(s, token, r.ID, r.Key)
@@ -204,7 +204,7 @@ func (l *loop) refuseInFlight(s *session, r *codec.Request) {
 func (l *loop) handleRelease(s *session, r *codec.Request) bool {
 	dst, hash := l.place(r.Key)
 	if dst == l.idx {
-		if l.shard.Release(l.now, r.Key, hash, r.ID) {
+		if l.own().Release(l.now, r.Key, hash, r.ID) {
 			l.replyReleased(s, r.ID, r.Key)
 		} else {
 			l.replyNotHeld(s, r.ID, r.Key)
@@ -229,5 +229,5 @@ func (l *loop) giveBack(key []byte, token uint64) {
 		l.outboxFor(dst).add(message{kind: tellGiveBack, id: token, hash: hash}, key)
 		return
 	}
-	l.shard.Release(l.now, key, hash, token)
+	l.own().Release(l.now, key, hash, token)
 }

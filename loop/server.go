@@ -179,7 +179,7 @@ func (srv *Server) newLoop(i int) (*loop, error) {
 		srv:       srv,
 		idx:       i,
 		now:       now,
-		armed:     lease.Never,
+		owned:     owned{holding: true, shared: srv.cfg.Loops > 1, armed: lease.Never},
 		epoll:     -1,
 		deadlines: lease.NewWheel(now),
 		outboxes:  make([]*batch, srv.cfg.Loops),
@@ -192,6 +192,7 @@ func (srv *Server) newLoop(i int) (*loop, error) {
 	if srv.tls.Load() != nil {
 		l.clear = make([]byte, 0, clearBuffer)
 	}
+	l.busy.Store(true)
 	srv.loops[i] = l
 	var err error
 	if l.attention, err = newEventfd(); err != nil {

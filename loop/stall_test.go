@@ -8,11 +8,11 @@ import (
 	"ticketing/codec"
 )
 
-// stall keeps a loop busy until the returned func is called.
+// stall keeps a loop, and its shard, busy until the returned func is called.
 func stall(t testing.TB, l *loop) (goOn func()) {
 	t.Helper()
 	entered, leave := make(chan struct{}), make(chan struct{})
-	l.command(func() { close(entered); <-leave })
+	l.command(func() { l.own(); close(entered); <-leave })
 	<-entered
 	done := false
 	goOn = func() {

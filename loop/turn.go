@@ -15,8 +15,9 @@ import (
 // the loop's goroutine touches it.
 type loop struct {
 	srv   *Server
-	idx   int // shard i belongs to loop i
-	shard *shard.Shard
+	idx   int           // shard i belongs to loop i
+	shard *shard.Shard  // reached through own
+	owned               // of shard and alarm
 	now   lease.Instant // read once a turn
 
 	// Sessions.
@@ -41,10 +42,9 @@ type loop struct {
 
 	// Control.
 	engine    gnet.EventLoop
-	epoll     int           // descriptor of the epoll instance, -1 when it was not found
-	attention descriptor    // eventfd; any goroutine may wake it
-	alarm     descriptor    // timerfd
-	armed     lease.Instant // what the alarm is set to; Never when it is not
+	epoll     int        // descriptor of the epoll instance, -1 when it was not found
+	attention descriptor // eventfd; any goroutine may wake it
+	alarm     descriptor // timerfd
 	spec      unix.ItimerSpec
 	commands  commandStack // any goroutine
 	depth     int          // callbacks of gnet within callbacks
@@ -84,18 +84,24 @@ func (l *loop) finish() {
 	defer l.guard()
 	l.receive()
 	for {
+		l.visit()
 		l.deliver()
 		if len(l.dirty) == 0 {
 			break
 		}
+		l.letGo()
 		l.flushDirty()
 	}
 	if len(l.outgoing) > 0 {
 		l.sendOutboxes()
 	}
-	l.arm()
-	if keys := l.shard.Keys(); keys < l.peakKeys>>1 || keys > l.peakKeys {
-		l.watchMemory(keys)
+	if l.holding || l.deadlines.Next() < l.armedFor {
+		l.own()
+		l.arm()
+		if keys := l.shard.Keys(); keys < l.peakKeys>>1 || keys > l.peakKeys {
+			l.watchMemory(keys)
+		}
+		l.letGo()
 	}
 }
 
@@ -106,6 +112,7 @@ func (l *loop) guard() {
 	if r == nil {
 		return
 	}
+	l.leaveVisited()
 	l.srv.panics.Add(1)
 	l.srv.log.Error("panic while serving; closing the session", "loop", l.idx, "panic", r, "stack", string(debug.Stack()))
 	if s := l.serving; s != nil && !s.closed {
@@ -116,7 +123,13 @@ func (l *loop) guard() {
 // arm sets the alarm for the next deadline if it is not set early enough. An
 // alarm that turns out to be too early costs one empty turn and is not undone.
 func (l *loop) arm() {
-	next := earlier(l.shard.Next(), l.deadlines.Next())
+	l.armBy(earlier(l.shard.Next(), l.deadlines.Next()))
+	l.armedFor = l.armed
+}
+
+// armBy sets the alarm to next if it is not set as early; for whoever has the
+// shard.
+func (l *loop) armBy(next lease.Instant) {
 	if next >= l.armed {
 		return
 	}
@@ -130,7 +143,7 @@ func (l *loop) arm() {
 // expire does what is due: waits and leases in the shard, deadlines of sessions.
 func (l *loop) expire() {
 	defer l.guard()
-	l.shard.Advance(l.now)
+	l.own().Advance(l.now)
 	for {
 		i, ok := l.deadlines.Expire(l.now)
 		if !ok {
