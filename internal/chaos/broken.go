@@ -12,15 +12,19 @@ import (
 	"strings"
 )
 
-// A mistake is a change of one file that makes the service wrong in one way.
-// What is replaced must be there once, or building fails: the list follows the
-// code.
+// A mistake is a change of the source that makes the service wrong in one way.
 type mistake struct {
-	Name     string
+	Name   string
+	Edits  []edit
+	Only   []string // the faults that bring it to light
+	Single bool     // it needs no cluster
+}
+
+// An edit changes one file. What it replaces must be there once, or building
+// fails: the list follows the code.
+type edit struct {
 	File     string // within the module
 	Old, New string
-	Only     []string // the faults that bring it to light
-	Single   bool     // it needs no cluster
 }
 
 // FindMistakes makes a run with each known mistake built in, and returns an
@@ -83,16 +87,19 @@ func (m *mistake) build(ctx context.Context, binary, dir string) error {
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(root, filepath.FromSlash(m.File))
-	text, err := m.spoiled(path)
-	if err != nil {
-		return err
+	replace := map[string]string{}
+	for i, e := range m.Edits {
+		path := filepath.Join(root, filepath.FromSlash(e.File))
+		text, err := e.spoiled(path)
+		if err != nil {
+			return err
+		}
+		replace[path] = filepath.Join(dir, fmt.Sprintf("spoiled%d.go", i))
+		if err := os.WriteFile(replace[path], []byte(text), 0o644); err != nil {
+			return err
+		}
 	}
-	spoiled := filepath.Join(dir, "spoiled.go")
-	if err := os.WriteFile(spoiled, []byte(text), 0o644); err != nil {
-		return err
-	}
-	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{path: spoiled}})
+	overlay, err := json.Marshal(map[string]any{"Replace": replace})
 	if err != nil {
 		return err
 	}
@@ -109,15 +116,15 @@ func (m *mistake) build(ctx context.Context, binary, dir string) error {
 }
 
 // spoiled returns the file with the mistake.
-func (m *mistake) spoiled(path string) (string, error) {
+func (e *edit) spoiled(path string) (string, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return "", err
 	}
-	if n := strings.Count(string(text), m.Old); n != 1 {
-		return "", fmt.Errorf("%s has the text to be changed %d times, want once:\n%s", m.File, n, m.Old)
+	if n := strings.Count(string(text), e.Old); n != 1 {
+		return "", fmt.Errorf("%s has the text to be changed %d times, want once:\n%s", e.File, n, e.Old)
 	}
-	return strings.Replace(string(text), m.Old, m.New, 1), nil
+	return strings.Replace(string(text), e.Old, e.New, 1), nil
 }
 
 // moduleRoot is the directory of the module.

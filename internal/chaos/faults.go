@@ -216,7 +216,8 @@ func fullDisk(ctx context.Context, n *nemesis) (string, func() error, error) {
 	}, nil
 }
 
-// transfer moves the lead to a node of our choice.
+// transfer moves the lead to a node of our choice. Who waits at the old leader
+// is told at once.
 func transfer(ctx context.Context, n *nemesis) (string, func() error, error) {
 	leader := n.leader()
 	if leader == nil {
@@ -224,10 +225,19 @@ func transfer(ctx context.Context, n *nemesis) (string, func() error, error) {
 	}
 	to := n.but(leader)
 	what := fmt.Sprintf("%s to %s", leader.name, to.name)
-	if err := n.cluster.control(ctx, leader, "transfer", to.name); err != nil {
-		what += ", refused: " + err.Error() // others are at work too
+	waiter, err := post(ctx, leader, fmt.Sprint("sentinel", n.drawn))
+	if err != nil {
+		return what + ": " + err.Error(), nil, nil // it does not lead any more
 	}
-	return what, nil, nil
+	if err := n.cluster.control(ctx, leader, "transfer", to.name); err != nil {
+		waiter.conn.Close()
+		return what + ", refused: " + err.Error(), nil, nil // others are at work too
+	}
+	said, took, err := waiter.told()
+	if err != nil || said == "" || said[0] != 'M' && said[0] != 'L' {
+		n.problem("the lead moved from %s, and a waiter there was told %q, %v, after %v", leader.name, said, err, took)
+	}
+	return fmt.Sprintf("%s, a waiter was told %s after %v", what, said, took.Round(time.Microsecond)), nil, nil
 }
 
 // changeMembers adds the spare node, or removes a node that is then the spare.

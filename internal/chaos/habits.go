@@ -34,7 +34,7 @@ func (w *worker) habit() func(context.Context) {
 		share int
 		do    func(context.Context)
 	}{
-		{40, w.quick}, {15, w.queue}, {20, w.twice}, {2, w.hoard}, {4, w.forget}, {3, w.late}, {8, w.foreign}, {3, w.leave}, {2, w.forge},
+		{40, w.quick}, {15, w.queue}, {20, w.twice}, {2, w.hoard}, {4, w.forget}, {3, w.late}, {8, w.foreign}, {3, w.leave}, {2, w.forge}, {4, w.strange},
 	}
 	draw := 0
 	for _, h := range habits {
@@ -99,6 +99,28 @@ func (w *worker) forge(ctx context.Context) {
 		token = t.Token()
 	}
 	w.release(key, token, func() error { return w.client.Release(ctx, key, token) })
+}
+
+// strange takes a key as somebody who has just come, and knows one node. It is
+// given back by somebody who has been there for long, and may take an old leader
+// for the leader.
+func (w *worker) strange(ctx context.Context) {
+	addrs := w.load.addrs
+	newcomer, err := client.New(client.Config{
+		Addrs: addrs[w.random.IntN(len(addrs)):][:1], DialContext: dialFrom(clientIP(w.id % len(w.load.clients))),
+	})
+	if err != nil {
+		panic(err) // the addresses were good before
+	}
+	defer newcomer.Close()
+	regular := w.client
+	w.client = newcomer
+	key := w.warm()
+	t := w.acquire(ctx, key, w.seconds(0, 1), w.seconds(1, 3))
+	w.client = regular
+	if t != nil {
+		w.release(key, t.Token(), func() error { return w.client.Release(ctx, key, t.Token()) })
+	}
 }
 
 // leave waits for a key and then does not any more.

@@ -27,6 +27,7 @@ func (c clock) at(t time.Time) history.Instant { return history.Instant(t.Sub(c.
 type load struct {
 	clock   clock
 	seed    uint64
+	addrs   []string
 	clients []*client.Client
 	workers []*worker
 	others  []*worker // those that do as they are told
@@ -43,7 +44,7 @@ func clientIP(i int) string { return fmt.Sprintf("127.0.2.%d", i+1) }
 // each beginning with another; one in three knows a single one and finds the
 // leader by what that one says.
 func newLoad(clk clock, seed uint64, addrs []string, clients, workers int) (*load, error) {
-	l := &load{clock: clk, seed: seed}
+	l := &load{clock: clk, seed: seed, addrs: addrs}
 	for i := range clients {
 		first := i % len(addrs)
 		known := append(append([]string{}, addrs[first:]...), addrs[:first]...)

@@ -17,7 +17,7 @@ func (c *cluster) changeMembers(ctx context.Context, n *nemesis) (what string, h
 	}
 	if spare := c.absent(); spare != nil {
 		what = spare.name + " joins"
-		if err := c.control(ctx, via, "add", spare.name, spare.peerAddr(), spare.clientAddr()); err != nil {
+		if err := c.control(ctx, via, "add", spare.name, "--peer", spare.peerAddr(), "--client", spare.clientAddr()); err != nil {
 			return what + ", refused: " + err.Error(), nil, nil // others are at work too
 		}
 		c.members[spare.name] = true

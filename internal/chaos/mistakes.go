@@ -4,14 +4,10 @@ package chaos
 var mistakes = []mistake{
 	{
 		Name: "one server: any token releases", Single: true,
-		File: "shard/release.go",
-		Old:  "if e.token != token {",
-		New:  "if false {",
+		Edits: []edit{{"shard/release.go", "if e.token != token {", "if false {"}},
 	},
 	{
 		Name: "one server: leases end early", Single: true,
-		File: "shard/acquire.go",
-		Old:  "if now < e.deadline ||",
-		New:  "if now < e.deadline-900e6 ||",
+		Edits: []edit{{"shard/acquire.go", "if now < e.deadline ||", "if now < e.deadline-900e6 ||"}},
 	},
 }

@@ -88,20 +88,22 @@ func TestMistakesFollowTheCode(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, m := range mistakes {
-		if _, err := m.spoiled(filepath.Join(root, m.File)); err != nil {
-			t.Errorf("%s: %v", m.Name, err)
+		for _, e := range m.Edits {
+			if _, err := e.spoiled(filepath.Join(root, e.File)); err != nil {
+				t.Errorf("%s: %v", m.Name, err)
+			}
+			if e.Old == e.New {
+				t.Errorf("%s changes nothing", m.Name)
+			}
 		}
 		for _, name := range m.Only {
 			if !slices.Contains(Faults(), name) {
 				t.Errorf("%s: there is no fault %q", m.Name, name)
 			}
 		}
-		if m.Old == m.New {
-			t.Errorf("%s changes nothing", m.Name)
-		}
 	}
-	m := mistake{Name: "x", File: "go.mod", Old: "no such text", New: "y"}
-	if _, err := m.spoiled(filepath.Join(root, m.File)); err == nil {
+	e := edit{"go.mod", "no such text", "y"}
+	if _, err := e.spoiled(filepath.Join(root, e.File)); err == nil {
 		t.Error("what is not there was replaced")
 	}
 }

@@ -29,7 +29,7 @@ var mayImport = map[string][]string{
 	"internal/admin":  {"loop", "shard", "lease", "internal/procs"},
 	"perf/goredis":    {"client"},
 	"internal/e2e":    {},
-	"internal/chaos":  {"client", "internal/chaos/history"},
+	"internal/chaos":  {"client", "codec", "internal/chaos/history"},
 
 	"internal/chaos/history": {},
 	"internal/chaos/run":     {"internal/chaos"},
