@@ -20,6 +20,8 @@ type cli struct {
 	Release releaseCmd `cmd:"" help:"Release a key."`
 	Bench   benchCmd   `cmd:"" help:"Load a server and check its answers."`
 	Status  statusCmd  `cmd:"" help:"Show what a node says of itself."`
+	Cluster clusterCmd `cmd:"" help:"Show and change a cluster."`
+	Certs   certsCmd   `cmd:"" help:"Make certificates for the nodes of a cluster, their clients and their client ports."`
 	Version versionCmd `cmd:"" help:"Print version, commit and Go version."`
 }
 

@@ -67,19 +67,27 @@ func settingName(flag *kong.Flag) string {
 	return flag.Envs[0] + " (--" + flag.Name + ")"
 }
 
+// valueName is what errors call a flag or an argument.
+func valueName(value *kong.Value) string {
+	if value.Flag == nil {
+		return strings.ToUpper(value.Name)
+	}
+	return settingName(value.Flag)
+}
+
 // decode hands the given text to parse; its false means that the range tag is
 // not kept. What looks like another flag is no value, as in "--loops -5".
 func decode(ctx *kong.DecodeContext, parse func(text, allowed string) bool) error {
 	allowed := ctx.Value.Tag.Get("range")
 	if ctx.Scan.Peek().IsEOL() {
-		return &settingError{setting: settingName(ctx.Value.Flag), problem: "has no value: allowed is " + allowed}
+		return &settingError{setting: valueName(ctx.Value), problem: "has no value: allowed is " + allowed}
 	}
 	token, err := ctx.Scan.PopValue(ctx.Value.Name)
 	given := fmt.Sprint(token.Value)
 	if err == nil && parse(given, allowed) {
 		return nil
 	}
-	return &settingError{settingName(ctx.Value.Flag), strconv.Quote(given), "allowed is " + allowed}
+	return &settingError{valueName(ctx.Value), strconv.Quote(given), "allowed is " + allowed}
 }
 
 // Decode implements kong.MapperValue.
@@ -140,6 +148,14 @@ func (h *hostPort) Decode(ctx *kong.DecodeContext) error {
 		_, err = strconv.ParseUint(port, 10, 16)
 		return err == nil
 	})
+}
+
+// connectable reports whether others can connect to an address: that it is not
+// just what a server listens on.
+func (h hostPort) connectable() bool {
+	host, port, err := net.SplitHostPort(string(h))
+	ip := net.ParseIP(host)
+	return err == nil && host != "" && (ip == nil || !ip.IsUnspecified()) && strings.Trim(port, "0") != ""
 }
 
 // Decode implements kong.MapperValue.

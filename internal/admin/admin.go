@@ -50,9 +50,10 @@ type Build struct {
 	GoVersion string
 }
 
-// Config is what New needs; only Processors may be left out.
+// Config is what New needs; Cluster and Processors may be left out.
 type Config struct {
 	Source     Source
+	Cluster    Cluster // nil: a single node
 	Build      Build
 	Logger     *slog.Logger
 	Processors *procs.Governor // told of requests: they shall not wait for an event loop's processor
@@ -72,6 +73,7 @@ func (c *Config) Validate() error {
 // Server answers the admin endpoint's requests.
 type Server struct {
 	source  Source
+	cluster Cluster // nil: a single node
 	build   Build
 	log     *slog.Logger
 	procs   *procs.Governor
@@ -84,13 +86,14 @@ func New(cfg Config) (*Server, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	s := &Server{source: cfg.Source, build: cfg.Build, log: cfg.Logger, procs: cfg.Processors}
+	s := &Server{source: cfg.Source, cluster: cfg.Cluster, build: cfg.Build, log: cfg.Logger, procs: cfg.Processors}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", s.handleHealth)
 	mux.HandleFunc("GET /readyz", s.handleReady)
 	mux.HandleFunc("GET /status", s.handleStatus)
 	mux.HandleFunc("GET /{$}", handlePage)
 	mux.Handle("GET /metrics", s.metricsHandler())
+	s.addCluster(mux)
 	addProfiles(mux)
 	s.handler = s.guard(mux)
 	return s, nil
@@ -167,12 +170,16 @@ func (s *Server) handleHealth(w http.ResponseWriter, _ *http.Request) {
 
 func (s *Server) handleReady(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	if !s.source.Ready() {
+	switch {
+	case !s.source.Ready():
 		w.WriteHeader(http.StatusServiceUnavailable)
 		w.Write([]byte("not ready\n"))
-		return
+	case !s.leaderKnown():
+		w.WriteHeader(http.StatusServiceUnavailable)
+		w.Write([]byte("not ready: no leader is known\n"))
+	default:
+		w.Write([]byte("ready\n"))
 	}
-	w.Write([]byte("ready\n"))
 }
 
 // panicked counts and logs a recovered panic with its stack.
@@ -185,5 +192,11 @@ func (s *Server) panicked(where string, cause any) {
 func (s *Server) snapshot(ctx context.Context, queues int) loop.Snapshot {
 	ctx, cancel := context.WithTimeout(ctx, snapshotTimeout)
 	defer cancel()
-	return s.source.Snapshot(ctx, queues)
+	snap := s.source.Snapshot(ctx, queues)
+	snap.Ready = snap.Ready && s.leaderKnown()
+	return snap
 }
+
+// leaderKnown reports whether a client that comes to this node gets somewhere:
+// a node without a leader answers nothing but E no_leader.
+func (s *Server) leaderKnown() bool { return s.cluster == nil || s.cluster.Status().Leader != "" }

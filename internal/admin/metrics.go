@@ -62,6 +62,9 @@ var allDescs = []*prometheus.Desc{
 	acquiresDesc, releasesDesc, parkedDesc, leftDesc, handoversDesc, expiriesDesc, refusalsDesc, waitDesc, holdDesc,
 	acceptedDesc, closedDesc, acceptErrorsDesc, loopConnectionsDesc, loopKeysDesc, loopWaitersDesc, loopAgeDesc,
 	tlsUnderWayDesc, tlsHandshakeDesc, tlsNotAfterDesc, panicsDesc, adminPanicsDesc,
+	leadsDesc, leaderKnownDesc, termDesc, commitDesc, appliedDesc, snapshotIndexDesc, stateKeysDesc, lastTokenDesc,
+	membersDesc, memberActiveDesc, memberMatchDesc,
+	proposalsDesc, turnsDesc, readsDesc, droppedDesc, electionsDesc, leadersDesc, misfitsDesc, snapshotsDesc, fsyncDesc,
 }
 
 func desc(name, help string, labels ...string) *prometheus.Desc {
@@ -99,6 +102,10 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	out.work(&snap, &total)
 	out.connections(&snap, &total)
 	out.loops(&snap, time.Now())
+	if c.server.cluster != nil {
+		status := c.server.cluster.Status()
+		out.cluster(&status)
+	}
 }
 
 // sink sends metrics of one scrape.

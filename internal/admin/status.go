@@ -2,7 +2,6 @@ package admin
 
 import (
 	"cmp"
-	"encoding/json"
 	"net/http"
 	"slices"
 	"strconv"
@@ -35,6 +34,8 @@ type Status struct {
 	Loops  []LoopStatus `json:"loops"`
 	// Queues are the longest queues, longest first.
 	Queues []QueueStatus `json:"queues"`
+	// Cluster is there in cluster mode only.
+	Cluster *ClusterStatus `json:"cluster,omitempty"`
 }
 
 // Totals counts from the start of the process.
@@ -82,12 +83,13 @@ func (s *Server) handleStatus(w http.ResponseWriter, r *http.Request) {
 		queues = n
 	}
 	snap := s.snapshot(r.Context(), queues)
-	body, err := json.MarshalIndent(makeStatus(&snap, s.build, queues, time.Now()), "", "  ")
-	if err != nil {
-		panic(err) // the type holds nothing that cannot be encoded
+	status := makeStatus(&snap, s.build, queues, time.Now())
+	if s.cluster != nil {
+		part := s.cluster.Status()
+		part.Hashes = nil
+		status.Cluster = &part
 	}
-	w.Header().Set("Content-Type", "application/json; charset=utf-8")
-	w.Write(append(body, '\n'))
+	writeJSON(w, http.StatusOK, status)
 }
 
 func makeStatus(snap *loop.Snapshot, build Build, queues int, now time.Time) *Status {

@@ -138,8 +138,24 @@
     document.title = (name === "ready" ? "" : `${name} – `) + "Ticketing";
   }
 
+  function showCluster(c) {
+    byId("cluster").hidden = !c;
+    if (!c) return;
+    const role = c.serving ? "leads" : c.leader ? `follows ${c.leader}` : "knows no leader";
+    setText(byId("cluster-about"), `${c.node} ${role} · term ${c.term} · agreed up to ${whole.format(c.commit)}, applied up to ${whole.format(c.applied)}`);
+    fillTable("members", c.members.map((m) => [
+      m.name,
+      m.name === c.leader ? "leader" : m.voter ? "follower" : "learner",
+      m.client,
+      m.active === undefined ? "–" : m.active ? "lately" : "not lately",
+      m.match === undefined ? "–" : whole.format(m.match),
+    ]), "");
+  }
+
   function show(status) {
-    setState(status.ready ? "ready" : status.draining ? "draining" : "starting");
+    const leaderless = status.cluster && !status.cluster.leader;
+    setState(status.ready ? "ready" : status.draining ? "draining" : "starting", !status.draining && leaderless ? "no leader" : "");
+    showCluster(status.cluster);
     setText(byId("about"), `${status.version} · up ${duration(status.uptime_seconds)}`);
     remember(status);
     showRates(status.totals);
