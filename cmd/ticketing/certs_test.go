@@ -23,7 +23,7 @@ func certs(t *testing.T, dir string, args ...string) (stdout, stderr string, cod
 	return out.String(), errs.String(), code
 }
 
-func loadPair(t *testing.T, dir, name string) tls.Certificate {
+func madePair(t *testing.T, dir, name string) tls.Certificate {
 	t.Helper()
 	pair, err := tls.LoadX509KeyPair(filepath.Join(dir, name+".crt"), filepath.Join(dir, name+".key"))
 	if err != nil {
@@ -32,7 +32,7 @@ func loadPair(t *testing.T, dir, name string) tls.Certificate {
 	return pair
 }
 
-func loadPool(t *testing.T, dir, name string) *x509.CertPool {
+func madePool(t *testing.T, dir, name string) *x509.CertPool {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(dir, name+".crt"))
 	if err != nil {
@@ -77,9 +77,9 @@ func TestCertificatesAreOfUse(t *testing.T) {
 	if code != 0 || stderr != "" || strings.Count(stdout, "\n") != 6 || !strings.Contains(stdout, "n1.{crt,key}: node n1 at 127.0.0.1, n1.example, valid until ") {
 		t.Fatalf("%d %s%s", code, stdout, stderr)
 	}
-	nodes, clients := loadPool(t, dir, nodesCA), loadPool(t, dir, clientsCA)
+	nodes, clients := madePool(t, dir, nodesCA), madePool(t, dir, clientsCA)
 	node := func(name, host string) (server, client *tls.Config) {
-		pair := []tls.Certificate{loadPair(t, dir, name)}
+		pair := []tls.Certificate{madePair(t, dir, name)}
 		return &tls.Config{Certificates: pair, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: nodes},
 			&tls.Config{Certificates: pair, RootCAs: nodes, ServerName: host}
 	}
@@ -87,8 +87,8 @@ func TestCertificatesAreOfUse(t *testing.T) {
 	n2, toN2 := node("n2", "n2.example")
 	_, toN1ByAddress := node("n2", "127.0.0.1")
 	_, toN1Elsewhere := node("n2", "127.0.0.2")
-	app := []tls.Certificate{loadPair(t, dir, "app-client")}
-	port := &tls.Config{Certificates: []tls.Certificate{loadPair(t, dir, "n1-server")}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: clients}
+	app := []tls.Certificate{madePair(t, dir, "app-client")}
+	port := &tls.Config{Certificates: []tls.Certificate{madePair(t, dir, "n1-server")}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: clients}
 	for name, c := range map[string]struct {
 		server, client *tls.Config
 		ok             bool
