@@ -32,8 +32,9 @@ type Server struct {
 	tls     atomic.Pointer[tls.Config]   // nil: no TLS
 	seed    maphash.Seed                 // of the hashes in the shards' tables
 
-	start         time.Time // Instant 0
-	monotonicBase int64     // CLOCK_MONOTONIC at Instant 0, ns
+	start         time.Time    // Instant 0
+	ahead         atomic.Int64 // ns that tests have let pass beside the real ones; otherwise 0
+	monotonicBase int64        // CLOCK_MONOTONIC at Instant 0, ns
 
 	live     atomic.Int64  // connections that count for MAX_CONNECTIONS
 	accepted atomic.Uint64 // taken in
@@ -104,7 +105,9 @@ func New(cfg Config) (*Server, error) {
 }
 
 // clock reads the monotonic clock: once a turn.
-func (srv *Server) clock() lease.Instant { return lease.Instant(time.Since(srv.start)) + 1 }
+func (srv *Server) clock() lease.Instant {
+	return lease.Instant(time.Since(srv.start)) + 1 + lease.Instant(srv.ahead.Load())
+}
 
 // Addr is where clients connect.
 func (srv *Server) Addr() net.Addr { return srv.ln.Addr() }

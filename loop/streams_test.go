@@ -1,0 +1,352 @@
+package loop
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"ticketing/auth"
+	"ticketing/codec"
+)
+
+// A program is what several clients do with a server, as bytes. FuzzStreams
+// runs what the fuzzer makes up: bytes cut anywhere and interleaved over
+// connections, half-closes, resets, loops that stop and go on, and time that
+// passes. Everything that comes back is judged (judge_test.go), and in the end
+// the server must be as new.
+type program struct {
+	t        *testing.T
+	j        *judge
+	secrets  *auth.Secrets
+	code     []byte
+	calm     bool // in the end no time passes before all have left
+	streams  [4]*stream
+	all      []*stream
+	before   uint64   // connections that were taken before
+	stalled  []func() // by loop; nil while it runs
+	owners   uint64
+	syncKeys []string // one of each loop
+	trace    []string
+}
+
+var (
+	programKeys   = []string{"a", "b", "c", "d", "e", "f", string(make([]byte, codec.MaxKey)), "é\r\x00\t"}
+	programWaits  = []uint8{0, 1, 0, 250}
+	programLeases = []uint8{1, 2, 5, 250}
+	programJumps  = []time.Duration{ // a little short of what something takes, and all of it
+		0, 900 * time.Millisecond, time.Second, 1900 * time.Millisecond, 4900 * time.Millisecond, 5 * time.Second, 9900 * time.Millisecond, 300 * time.Second,
+	}
+)
+
+// next takes the next byte, or 0 at the end.
+func (p *program) next() byte {
+	if len(p.code) == 0 {
+		return 0
+	}
+	b := p.code[0]
+	p.code = p.code[1:]
+	return b
+}
+
+// taken is how many connections the acceptor has dealt with.
+func (srv *Server) taken() uint64 {
+	return srv.accepted.Load() + srv.refused.Load() + srv.failed.Load()
+}
+
+func (p *program) run() {
+	p.before = p.j.srv.taken()
+	for len(p.code) > 0 && p.j.fine() {
+		p.step()
+	}
+	p.settle()
+	srv := p.j.srv
+	if n := srv.panics.Load(); n != 0 {
+		p.j.object("%d panics", n)
+		srv.panics.Store(0)
+	}
+	if p.j.wrong != "" {
+		for _, line := range p.trace {
+			p.t.Log(line)
+		}
+		p.t.Fatal(p.j.wrong)
+	}
+}
+
+func (j *judge) fine() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.wrong == ""
+}
+
+func (p *program) logf(format string, args ...any) {
+	p.trace = append(p.trace, fmt.Sprintf(format, args...))
+}
+
+// step does the next thing.
+func (p *program) step() {
+	op := p.next()
+	i := op >> 4 & 3
+	s := p.streams[i]
+	if s == nil && op&15 < 14 {
+		if s = p.dial(i); s == nil {
+			return
+		}
+	}
+	switch op &= 15; {
+	case op < 3:
+		n := min(int(p.next())%64, len(p.code))
+		s.pending = append(s.pending, p.code[:n]...)
+		p.code = p.code[n:]
+	case op < 6:
+		b := p.next()
+		p.owners++
+		s.pending = codec.AppendAcquire(s.pending, p.owners, programWaits[b>>3&3], programLeases[b>>5&3], programKeys[b&7])
+	case op < 8:
+		p.release(s)
+	case op == 8:
+		s.pending = append(s.pending, '\n')
+	case op < 11:
+		n := int(p.next())
+		if n == 0 || n > len(s.pending) {
+			n = len(s.pending)
+		}
+		p.logf("%d sends %q", i, s.pending[:n])
+		s.send(n)
+	case op < 14:
+		p.leave(i, op)
+	case op == 14:
+		p.jump(programJumps[p.next()%8])
+	default:
+		p.stall(int(p.next()) % len(p.stalled))
+	}
+}
+
+// dial connects stream i; with a secret the digest is pending, or what is wrong
+// instead of it.
+func (p *program) dial(i byte) *stream {
+	p.logf("%d connects", i)
+	s, err := p.j.open(p.secrets)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.streams[i] = s
+	p.all = append(p.all, s)
+	if p.secrets == nil {
+		return s
+	}
+	p.goOn()
+	if !p.j.await("the challenge comes", func() bool { return s.nonce != nil }) {
+		return nil
+	}
+	switch b := p.next() % 8; b {
+	case 0:
+	case 1:
+		s.pending = append(s.pending, "0123456789012345678901234567890123456789012\n"...)
+	case 2:
+		s.pending = auth.AppendResponse(s.pending, []byte("secrets"), *s.nonce)
+	default:
+		s.pending = auth.AppendResponse(s.pending, []byte("secret"), *s.nonce)
+	}
+	return s
+}
+
+// release appends a release of a token that holds, held, or may come to hold.
+func (p *program) release(s *stream) {
+	b := p.next()
+	key := programKeys[b&7]
+	p.j.mu.Lock()
+	tokens := p.j.keys[key]
+	token := p.j.floor + uint64(b>>6) // of nobody yet, or of another key
+	if n := len(tokens); n > 0 && b>>3&7 < 5 {
+		token = tokens[n-1]
+	} else if n > 0 && b>>3&7 < 7 {
+		token = tokens[int(b>>6)%n]
+	}
+	p.j.mu.Unlock()
+	s.pending = codec.AppendRelease(s.pending, token, key)
+}
+
+// leave ends our side of stream i: half-close, reset or close.
+func (p *program) leave(i, how byte) {
+	s := p.streams[i]
+	p.streams[i] = nil
+	p.logf("%d leaves: %d", i, how)
+	p.j.mu.Lock()
+	s.shut, s.left, s.reset = true, how != 11, how != 11
+	p.j.mu.Unlock()
+	switch how {
+	case 11:
+		_ = s.conn.CloseWrite()
+	case 12:
+		_ = s.conn.SetLinger(0)
+		s.conn.Close()
+	case 13:
+		s.conn.Close()
+	}
+}
+
+// stall stops a loop between two turns, or lets it go on.
+func (p *program) stall(i int) {
+	if p.stalled[i] != nil {
+		p.logf("loop %d goes on", i)
+		p.stalled[i]()
+		p.stalled[i] = nil
+		return
+	}
+	p.logf("loop %d stops", i)
+	p.stalled[i] = stall(p.t, p.j.srv.loops[i])
+}
+
+func (p *program) goOn() {
+	for i, f := range p.stalled {
+		if f != nil {
+			p.stall(i)
+		}
+	}
+}
+
+// jump lets time pass once the server has done all it can without.
+func (p *program) jump(d time.Duration) {
+	p.goOn()
+	for _, s := range p.all {
+		if !p.sync(s) {
+			return
+		}
+	}
+	p.logf("%v later", d)
+	p.pass(d)
+	for i, s := range p.streams {
+		if s != nil && (s.shaking || len(s.rest) > 0) && d > 0 {
+			p.leave(byte(i), 11) // it is ended for its delay, or by this: the E is the same
+		}
+	}
+}
+
+func (p *program) pass(d time.Duration) {
+	p.j.srv.ahead.Add(int64(d))
+	for _, l := range p.j.srv.loops {
+		ask(l, func() bool { l.expire(); return true })
+	}
+}
+
+// sync waits until the server has judged all of s.
+func (p *program) sync(s *stream) bool {
+	switch {
+	case s.left:
+		return true
+	case s.shut || s.fault != codec.ReasonNone:
+		return p.j.await("the connection ends", func() bool { return s.over }) && s.finish()
+	case s.shaking:
+		return true
+	case len(s.rest) == 0:
+		rest := s.pending
+		s.pending = nil
+		for _, key := range p.syncKeys {
+			p.owners++
+			s.pending = codec.AppendRelease(s.pending, 1<<63|p.owners, key)
+		}
+		s.send(len(s.pending))
+		s.pending = rest
+	}
+	return p.j.await("all that is decided is answered", func() bool { return s.over || s.owed() == "" })
+}
+
+// finish closes what has come to its end, and looks whether all is answered
+// that had to be.
+func (s *stream) finish() bool {
+	s.j.mu.Lock()
+	defer s.j.mu.Unlock()
+	if !s.left {
+		if s.fault != codec.ReasonNone && s.said == "" {
+			s.j.object("the connection ended without E %v", s.fault)
+		}
+		if open := s.owed(); open != "" && !s.shaking {
+			s.j.object("no answer to %s", open)
+		}
+	}
+	s.left = true
+	s.conn.Close()
+	return s.j.wrong == ""
+}
+
+// settle ends everything and wants the server back as it was.
+func (p *program) settle() {
+	srv, b := p.j.srv, p.j.srv.budgets
+	if p.calm {
+		p.jump(0)
+	} else {
+		p.jump(300 * time.Second)
+		p.j.await("every attempt has its outcome", p.outcomes)
+	}
+	for i, s := range p.streams {
+		if s != nil && !s.left {
+			p.leave(byte(i), 11)
+		}
+	}
+	for _, s := range p.all {
+		if p.j.fine() {
+			p.sync(s)
+		}
+		s.conn.Close()
+		<-s.eof
+	}
+	p.soon("the connections have come", func() bool { return srv.taken() == p.before+uint64(len(p.all)) })
+	p.soon("the connections are gone", func() bool { return srv.live.Load() == 0 })
+	p.soon("nobody waits", func() bool { return b.Waiters.Used()+b.Acquires.Used()+b.Releases.Used() == 0 })
+	if used, most := b.Keys.Used(), p.held(); used > most {
+		p.j.object("%d keys are held, %d can be", used, most)
+	}
+	p.pass(300 * time.Second)
+	if n := b.Keys.Used(); n != 0 {
+		p.j.object("in the end %d keys are in use", n)
+	}
+	for _, l := range srv.loops {
+		c := ask(l, func() [3]int { return [3]int{l.sessions, l.deadlines.Len(), len(l.blocked)} })
+		if c != [3]int{} {
+			p.j.object("in the end loop %d has %d sessions, %d deadlines, %d blocked", l.idx, c[0], c[1], c[2])
+		}
+	}
+}
+
+// outcomes says that all that live streams asked for is decided.
+func (p *program) outcomes() bool {
+	for _, s := range p.streams {
+		if s == nil || s.over {
+			continue
+		}
+		for _, a := range s.attempts {
+			if a.outcome == 0 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// held is how many keys can be held: those whose token was read and not released,
+// and those whose grant a client that left may not have read.
+func (p *program) held() int {
+	keys := map[string]bool{}
+	for token, g := range p.j.grants {
+		if !p.j.released[ticket{token, g.key}] {
+			keys[g.key] = true
+		}
+	}
+	for _, s := range p.all {
+		for _, a := range s.attempts {
+			if a.outcome == 0 && s.reset {
+				keys[a.key] = true
+			}
+		}
+	}
+	return len(keys)
+}
+
+func (p *program) soon(what string, ok func() bool) {
+	for end := time.Now().Add(patience); !ok(); time.Sleep(20 * time.Microsecond) {
+		if time.Now().After(end) {
+			p.j.object("did not come about: %s", what)
+			return
+		}
+	}
+}
