@@ -1,0 +1,3 @@
+module ticketing/perf/compare
+
+go 1.26.0
