@@ -58,6 +58,7 @@ func (c *conn) first() *slot {
 
 func (c *conn) acquire(s *slot) {
 	c.next++
+	c.g.asked++
 	s.owner = uint64(c.id)<<48 | c.next&(1<<36-1)<<12 | uint64(s.index)
 	s.state, s.sent = grant, c.g.now
 	c.g.chooseKey(c, s)
@@ -70,10 +71,10 @@ func (c *conn) granted(s *slot) error {
 	if g.recording && s.sent >= g.since {
 		g.latency.add(g.now - s.sent)
 	}
-	if g.task == filling {
+	if g.task != pairing {
 		g.filled++
 		s.state = nothing
-		if g.filled+g.connections*g.depth <= g.fill || g.begunLast(c, s) {
+		if g.task == filling && g.asked < g.fill {
 			c.acquire(s)
 		}
 		return nil
@@ -86,20 +87,6 @@ func (c *conn) granted(s *slot) error {
 	s.state = release
 	c.out = g.proto.appendRelease(c.out, c, s)
 	return nil
-}
-
-// begunLast reports whether, near the end of a filling, one more must be asked
-// for: as many as are missing are not under way.
-func (g *generator) begunLast(c *conn, s *slot) bool {
-	under := 0
-	for _, o := range g.conns {
-		for i := range o.slots {
-			if o.slots[i].state == grant {
-				under++
-			}
-		}
-	}
-	return g.filled+under < g.fill
 }
 
 // handedOver judges a grant of a contended key.

@@ -97,7 +97,12 @@ func (l *etcdLoad) run(settle, d time.Duration) (slice, error) {
 	l.record(true)
 	start := time.Now()
 	m := slice{cpu: -l.server.cpu(), own: -ownCPU()}
-	time.Sleep(d)
+	for patience := start.Add(10 * time.Second); ; { // a turn may be too short for it
+		time.Sleep(d)
+		if l.done() > 0 || time.Now().After(patience) {
+			break
+		}
+	}
 	m.wall = time.Since(start)
 	m.cpu += l.server.cpu()
 	m.own += ownCPU()
@@ -107,7 +112,7 @@ func (l *etcdLoad) run(settle, d time.Duration) (slice, error) {
 	defer l.mu.Unlock()
 	m.pairs, l.pairs = l.pairs, 0
 	if l.err == nil && m.pairs == 0 {
-		l.err = fmt.Errorf("nothing done within %v", d)
+		l.err = fmt.Errorf("nothing done within %v", m.wall)
 	}
 	if l.err != nil {
 		return slice{}, fmt.Errorf("etcd: %w", l.err)
@@ -119,6 +124,12 @@ func (l *etcdLoad) record(on bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.recording = on
+}
+
+func (l *etcdLoad) done() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.pairs
 }
 
 func (l *etcdLoad) latencies() *histogram { return &l.latency }

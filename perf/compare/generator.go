@@ -22,7 +22,7 @@ type load interface {
 // slice is what one turn of a server has measured.
 type slice struct {
 	wall, cpu, own time.Duration // own: CPU of the generator
-	pairs          int64         // acquires with their releases
+	pairs          int64         // acquires with their releases; hand-overs where keys are contended
 }
 
 // task is what slots do.
@@ -31,7 +31,7 @@ type task uint8
 const (
 	pairing task = iota // acquire, release, again
 	filling             // acquire a new key each time and keep it, until enough are held
-	parking             // acquire once; what is held by others is waited for
+	parking             // acquire once and keep: all but the holders wait
 )
 
 // workload is what a generator is told.
@@ -62,7 +62,8 @@ type generator struct {
 	recording bool
 	begun     bool
 	pairs     int64
-	filled    int
+	asked     int // acquires
+	filled    int // grants that are kept
 	latency   histogram
 
 	// With contended keys:
@@ -150,7 +151,7 @@ func (g *generator) run(settle, d time.Duration) (slice, error) {
 	events := make([]unix.EpollEvent, 256)
 	for g.now < end {
 		if !g.recording && g.now >= start {
-			m = slice{wall: time.Duration(-g.now), cpu: -g.server.cpu(), own: -ownCPU(), pairs: -g.pairs}
+			m = slice{wall: time.Duration(-g.now), cpu: -g.server.cpu(), own: -ownCPU(), pairs: -g.done()}
 			g.recording = true
 		}
 		if err := g.round(events, int(end-g.now)/int(time.Millisecond)+1); err != nil {
@@ -162,13 +163,21 @@ func (g *generator) run(settle, d time.Duration) (slice, error) {
 	}
 	m.cpu += g.server.cpu()
 	m.own += ownCPU()
-	m.pairs += g.pairs
+	m.pairs += g.done()
 	m.wall += time.Duration(g.now)
 	g.recording = false
 	if m.pairs == 0 {
 		return slice{}, fmt.Errorf("%s: nothing done within %v", g.server.name, d)
 	}
 	return m, nil
+}
+
+// done counts what a slice is measured by.
+func (g *generator) done() int64 {
+	if g.contended > 0 {
+		return g.passed
+	}
+	return g.pairs
 }
 
 // begin starts all slots, once.
@@ -179,7 +188,7 @@ func (g *generator) begin() error {
 	g.begun = true
 	for _, c := range g.conns {
 		for i := range c.slots {
-			if g.task == filling && g.filled+i >= g.fill {
+			if g.task == filling && g.asked == g.fill {
 				break
 			}
 			c.acquire(&c.slots[i])
@@ -206,21 +215,22 @@ func (g *generator) round(events []unix.EpollEvent, patience int) error {
 	return nil
 }
 
-// hold takes and keeps the keys of a filling workload.
+// hold takes and keeps the keys of a filling or parking workload: g.fill of them.
 func (g *generator) hold() error {
+	g.now = nanotime()
 	if err := g.begin(); err != nil {
 		return err
 	}
 	events := make([]unix.EpollEvent, 256)
-	for idle := 0; g.filled < g.fill; idle++ {
+	for last := g.now; g.filled < g.fill; {
 		before := g.filled
 		if err := g.round(events, 50); err != nil {
-			return err
+			return fmt.Errorf("%s: %w", g.server.name, err)
 		}
 		if g.filled > before {
-			idle = 0
+			last = g.now
 		}
-		if idle > 200 {
+		if g.now-last > int64(10*time.Second) {
 			return fmt.Errorf("%s: %d keys are held and no more come", g.server.name, g.filled)
 		}
 	}

@@ -24,7 +24,8 @@ const startTimeout = 20 * time.Second
 type process struct {
 	name  string
 	addr  string // of clients
-	admin string // HTTP, Ticketing only
+	admin string // HTTP; Ticketing only
+	both  bool   // it announces both
 	cmd   *exec.Cmd
 	dir   string // removed at the end
 	said  output
@@ -66,7 +67,6 @@ func launch(p *process, announces bool) (*process, error) {
 		if err != nil {
 			return nil, err
 		}
-		defer func() { go io.Copy(io.Discard, out) }()
 		if err := p.cmd.Start(); err != nil {
 			return nil, fmt.Errorf("%s: %w", p.name, err)
 		}
@@ -100,11 +100,10 @@ func launch(p *process, announces bool) (*process, error) {
 	}
 }
 
-// readAddresses takes the lines "client HOST:PORT" and, if p.admin asks for it,
-// "admin HOST:PORT".
+// readAddresses takes the lines "client HOST:PORT" and "admin HOST:PORT".
 func (p *process) readAddresses(out io.Reader, told chan struct{}) {
 	lines, missing := bufio.NewScanner(out), 1
-	if p.admin != "" {
+	if p.both {
 		missing = 2
 	}
 	for missing > 0 && lines.Scan() {

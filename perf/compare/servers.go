@@ -54,7 +54,7 @@ func ticketing(loops int, settings ...string) subject {
 		title += " (the default here)"
 	}
 	start := func(o *options) (*process, error) {
-		p := &process{name: title, admin: "wanted", cmd: exec.Command(o.binary, "serve")}
+		p := &process{name: title, both: true, cmd: exec.Command(o.binary, "serve")}
 		p.cmd.Env = append(os.Environ(), "LISTEN_ADDR=127.0.0.1:0", "ADMIN_ADDR=127.0.0.1:0", "LOOPS="+strconv.Itoa(loops))
 		p.cmd.Env = append(p.cmd.Env, settings...)
 		return launch(p, true)
