@@ -11,7 +11,8 @@ COMMIT  := $(shell git rev-parse HEAD 2>/dev/null)
 LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 
 # What tests need beside Go, as command:debian-package.
-DEBIAN := chromium:chromium sqlite3:sqlite3 pg_lsclusters:postgresql nft:nftables ss:iproute2
+DEBIAN := chromium:chromium sqlite3:sqlite3 pg_lsclusters:postgresql nft:nftables ss:iproute2 \
+	redis-server:redis-server memcached:memcached etcd:etcd-server
 
 # Packages by what is in them: files for debug builds, counts of allocations
 # (which the race detector changes), benchmarks.
@@ -21,7 +22,8 @@ ALLOCS  = $(call packages,AllocsPerRun)
 BENCHES = $(call packages,^func Benchmark)
 
 .NOTPARALLEL:
-.PHONY: help run build test deps vet race e2e debug allocs bench-once bench compare-client chaos chaos-broken failover fuzz clean
+.PHONY: help run build test deps vet race e2e debug allocs bench-once bench compare-once compare profile \
+	compare-client chaos chaos-broken failover fuzz clean
 
 help: ## print this
 	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
@@ -32,7 +34,7 @@ run: build ## run a server on 127.0.0.1:7400, its dashboard on http://127.0.0.1:
 build: ## build bin/ticketing
 	go build -ldflags '$(LDFLAGS)' -o bin/ticketing ./cmd/ticketing
 
-test: deps build vet race e2e debug allocs bench-once ## check everything: build, vet, race, e2e, debug, allocs, bench-once
+test: deps build vet race e2e debug allocs bench-once compare-once ## check everything: all of the following up to compare-once
 
 vet: ## gofmt, go vet and staticcheck, of debug builds too
 	@bad=$$(gofmt -l .); [ -z "$$bad" ] || { echo "not gofmt-ed: $$bad"; exit 1; }
@@ -59,6 +61,12 @@ bench-once: ## each benchmark, once, to see that it works
 
 bench: ## all benchmarks, BENCHTIME (1s) each
 	go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) $(BENCHES)
+
+compare-once: ## the comparison's own tests: each server and driver, for some milliseconds
+	cd perf/compare && go vet ./... && go test ./...
+
+compare: deps build ## beside Redis, memcached, etcd and the bare loop; rewrites docs/performance.md. QUICK=1: prints only
+	cd perf/compare && go build -o ../../bin/compare . && cd ../.. && bin/compare $(if $(QUICK),-quick)
 
 compare-client: build ## the Go client beside go-redis, in turns (needs redis-server)
 	cd perf/goredis && go build -o ../../bin/goredis . && cd ../.. && bin/goredis -ticketing bin/ticketing

@@ -96,15 +96,15 @@ type sweepSection struct {
 // measures all the while until they are gone. The turns are short, so that both
 // servers feel what else happens on the machine.
 func measureSweep(o *options) (*sweepSection, error) {
-	const leaseSeconds, sweepEvery, sweepTime = 8, 5 * time.Second, 3 * time.Second
-	out := &sweepSection{Keys: 1_000_000}
+	const sweepEvery, sweepTime = 5 * time.Second, 3 * time.Second
+	out, leaseSeconds := &sweepSection{Keys: 1_000_000}, 8 // time to take them all
 	if o.quick {
-		out.Keys = 200_000
+		out.Keys, leaseSeconds = 50_000, 1
 	}
 	s := ticketing(1, "MAX_KEYS=4000000")
 	quiet := *o
 	quiet.starts, quiet.settle, quiet.slice = 1, 2*time.Millisecond, 48*time.Millisecond
-	quiet.rounds = int((leaseSeconds*time.Second + sweepEvery + sweepTime) / (2 * (quiet.settle + quiet.slice)))
+	quiet.rounds = int((time.Duration(leaseSeconds)*time.Second + sweepEvery + sweepTime) / (2 * (quiet.settle + quiet.slice)))
 	probe := workload{connections: 16, depth: 1, lease: 250}
 	var swept *process
 	all := []*contestant{
@@ -114,7 +114,7 @@ func measureSweep(o *options) (*sweepSection, error) {
 				return nil, nil, nil, err
 			}
 			swept = p
-			g, err := newGenerator(p, s.proto(), workload{connections: 16, depth: 64, task: filling, lease: leaseSeconds, fill: out.Keys})
+			g, err := newGenerator(p, s.proto(), workload{connections: 16, depth: 64, task: filling, lease: uint8(leaseSeconds), fill: out.Keys})
 			if err == nil {
 				err = g.hold()
 				g.close()

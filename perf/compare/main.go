@@ -70,7 +70,7 @@ func measure(o *options) (*result, error) {
 	r.Versions = versions(o)
 	var err error
 	for _, part := range []func() error{
-		func() error { r.Pairs, err = measurePairs(o, subjects); return err },
+		func() error { r.Pairs, err = measurePairs(o, subjects, shapes); return err },
 		func() error { r.HandOvers, err = measureHandOvers(o); return err },
 		func() error { r.Bench, err = measureBench(o); return err },
 		func() error { r.Lateness, err = measureLateness(o); return err },

@@ -66,6 +66,15 @@ func measureMemory(o *options) (all []weight, err error) {
 	return all, weigh(o, s, w, waiterAndConn, n-keys, add)
 }
 
+// still is how long memory must not change until it is believed. Ticketing gives
+// back after a second of quiet what a burst has left.
+func (o *options) still() time.Duration {
+	if o.quick {
+		return 200 * time.Millisecond
+	}
+	return 1500 * time.Millisecond
+}
+
 type adder = func(s subject, thing string, count int, bytes float64)
 
 // weighConnections dials more and more that say nothing.
@@ -75,14 +84,14 @@ func weighConnections(o *options, s subject, counts []int, add adder) error {
 		return err
 	}
 	defer p.stop()
-	before := p.settled()
+	before := p.settled(o.still())
 	var fds []int
 	defer func() { hangUp(fds) }()
 	for _, n := range counts {
 		if fds, err = dialMore(fds, n, p.addr); err != nil {
 			return fmt.Errorf("%s: %w", s.title, err)
 		}
-		add(s, idleConnection, n, float64(p.settled()-before)/float64(n))
+		add(s, idleConnection, n, float64(p.settled(o.still())-before)/float64(n))
 	}
 	return nil
 }
@@ -113,19 +122,19 @@ func weigh(o *options, s subject, w workload, thing string, count int, add adder
 		return err
 	}
 	defer p.stop()
-	before := p.settled()
+	before := p.settled(o.still())
 	g, err := newGenerator(p, s.proto(), w)
 	if err != nil {
 		return err
 	}
 	defer g.close()
 	if thing != waiterAndConn {
-		before = p.settled()
+		before = p.settled(o.still())
 	}
 	if err := g.hold(); err != nil {
 		return err
 	}
-	after := p.settled()
+	after := p.settled(o.still())
 	if p.admin != "" {
 		if err := check(p, thing, count); err != nil {
 			return err

@@ -168,20 +168,20 @@ func (p *process) resident() int64 {
 	return 0
 }
 
-// settled returns the memory once it has stayed within 0.3 % for more than a
-// second (Ticketing gives memory back after one of quiet), or what it is after
-// eight.
-func (p *process) settled() int64 {
-	last, still := p.resident(), 0
+// settled returns the memory once it has stayed within 0.3 % for so long, or what
+// it is after eight seconds.
+func (p *process) settled(still time.Duration) int64 {
+	const step = 100 * time.Millisecond
+	last, since := p.resident(), time.Duration(0)
 	for range 80 {
-		time.Sleep(100 * time.Millisecond)
+		time.Sleep(step)
 		now := p.resident()
 		if d := max(now-last, last-now); d*333 <= now {
-			if still++; still == 15 {
+			if since += step; since >= still {
 				return now
 			}
 		} else {
-			still = 0
+			since = 0
 		}
 		last = now
 	}

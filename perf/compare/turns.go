@@ -179,7 +179,7 @@ type pairSection struct {
 	Figures []figures `json:"figures"`
 }
 
-func measurePairs(o *options, subjects []subject) (out []pairSection, err error) {
+func measurePairs(o *options, subjects []subject, shapes []shape) (out []pairSection, err error) {
 	for _, sh := range shapes {
 		var all []*contestant
 		for _, s := range subjects {
