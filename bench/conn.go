@@ -3,7 +3,6 @@ package bench
 import (
 	"errors"
 	"fmt"
-	"os"
 
 	"golang.org/x/sys/unix"
 
@@ -56,10 +55,9 @@ type turn struct {
 
 // conn is one connection of a thread.
 type conn struct {
-	w    *worker
-	id   uint32
-	fd   int
-	file *os.File // owns fd
+	w  *worker
+	id uint32
+	fd int // owned
 
 	slots    []slot
 	next     uint64 // number of the next attempt
@@ -77,11 +75,11 @@ type conn struct {
 	ended    bool
 }
 
-func newConn(w *worker, id uint32, file *os.File, fd int) *conn {
+func newConn(w *worker, id uint32, l link) *conn {
 	cfg := w.cfg
 	frame := codec.MaxGranted - codec.MaxKey + cfg.KeySize
 	c := &conn{
-		w: w, id: id, fd: fd, file: file,
+		w: w, id: id, fd: int(l),
 		slots:    make([]slot, cfg.Pipeline),
 		releases: newReleaseTable(cfg.Pipeline),
 		in:       make([]byte, min(max(4096, cfg.Pipeline*frame*2), 256<<10)),
@@ -144,29 +142,53 @@ func (c *conn) receive() {
 		c.end(errors.New("the server closed it"))
 		return
 	}
-	now := c.w.clock()
-	c.w.now = now
+	c.w.now = c.w.clock()
 	c.got += n
 	used := 0
-	var r codec.Reply
-	for used < c.got {
-		size, err := codec.ParseReply(c.in[used:c.got], &r)
-		if err != nil {
-			c.malformed(err, c.in[used:c.got])
-			return
-		}
-		if size == 0 {
-			break
-		}
-		c.handle(&r, now)
-		if c.ended {
-			return
-		}
-		c.answered = true
+	for more := true; more && !c.ended; {
+		var size int
+		size, more = c.handleSome(c.in[used:c.got])
 		used += size
+	}
+	if c.ended {
+		return
 	}
 	copy(c.in, c.in[used:c.got])
 	c.got -= used
+}
+
+// handleSome handles whole replies at the front of b, as many as are looked at
+// together, and returns the bytes they had and whether there may be more.
+//
+// The states of their keys are far away in memory. Asked for in one go, all of
+// them come in the time of a few.
+func (c *conn) handleSome(b []byte) (used int, more bool) {
+	w := c.w
+	replies, broken := w.replies[:0], error(nil)
+	for len(replies) < cap(replies) && used < len(b) {
+		replies = replies[:len(replies)+1]
+		r := &replies[len(replies)-1]
+		n, err := codec.ParseReply(b[used:], r)
+		if n == 0 {
+			replies, broken = replies[:len(replies)-1], err
+			break
+		}
+		used += n
+		if i := r.Owner & (1<<slotBits - 1); r.Op == codec.OpGranted && int(i) < len(c.slots) {
+			w.ahead ^= w.verify.readAhead(c.slots[i].key)
+		}
+	}
+	for i := range replies {
+		c.handle(&replies[i], w.now)
+		if c.ended {
+			return used, false
+		}
+		c.answered = true
+	}
+	if broken != nil {
+		c.malformed(broken, b[used:])
+	}
+	return used, len(replies) == cap(replies)
 }
 
 // flush stamps and writes what is queued.
@@ -201,18 +223,12 @@ func (c *conn) flush() {
 
 // stamp notes the instant at which queued requests go out.
 func (c *conn) stamp(now int64) {
-	// The states of the keys are far away in memory. Asked for in one go, all of
-	// them come in the time of a few, and are near when the grants arrive.
 	for _, i := range c.queued {
 		s := &c.slots[i]
 		s.sent = now
 		if s.due == 0 {
 			s.due = now
 		}
-		c.w.ahead ^= c.w.verify.readAhead(s.key)
-	}
-	for _, i := range c.queued {
-		s := &c.slots[i]
 		if s.state == releasing {
 			c.releases.add(c.slots, i)
 			c.w.verify.releasing(s.key, s.token, now)
@@ -271,7 +287,7 @@ func (c *conn) end(err error) {
 		s.state = idle
 	}
 	w.poll(unix.EPOLL_CTL_DEL, c.fd, 0, 0)
-	c.file.Close()
+	link(c.fd).close()
 	w.live--
 	w.run.connEnded(c.id, c.answered, err)
 }

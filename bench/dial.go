@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -25,21 +26,26 @@ var ErrNoSession = errors.New("no session")
 const dialers = 32
 
 // link is a connection that is ready for requests: a descriptor that does not
-// block.
-type link struct {
-	fd   int
-	file *os.File
+// block. It is no *os.File, because Go's runtime would poll that as well, and wake
+// a thread of its own for every answer.
+type link int
+
+// none is no link.
+const none link = -1
+
+func (l link) close() {
+	if l != none {
+		_ = unix.Close(int(l))
+	}
 }
 
 // dialAll makes the connections of a run, all to the same address.
 func (r *run) dialAll(ctx context.Context) (links []link, err error) {
-	links = make([]link, r.cfg.Connections)
+	links = slices.Repeat([]link{none}, r.cfg.Connections)
 	defer func() {
 		if err != nil {
 			for _, l := range links {
-				if l.file != nil {
-					l.file.Close()
-				}
+				l.close()
 			}
 		}
 	}()
@@ -81,7 +87,7 @@ func (r *run) dialFirst(ctx context.Context) (link, error) {
 		}
 		failed = append(failed, fmt.Errorf("%s: %w", addr, err))
 	}
-	return link{}, fmt.Errorf("%w: %w", ErrNoSession, errors.Join(failed...))
+	return none, fmt.Errorf("%w: %w", ErrNoSession, errors.Join(failed...))
 }
 
 // dial connects and shakes hands (§8).
@@ -91,7 +97,7 @@ func (r *run) dial(ctx context.Context, addr string) (l link, err error) {
 	var dialer net.Dialer
 	raw, err := dialer.DialContext(ctx, "tcp", addr)
 	if err != nil {
-		return link{}, plainNetwork(err)
+		return none, plainNetwork(err)
 	}
 	stop := context.AfterFunc(ctx, func() { raw.Close() })
 	defer stop()
@@ -106,35 +112,39 @@ func (r *run) dial(ctx context.Context, addr string) (l link, err error) {
 	}()
 	if r.cfg.TLS != nil {
 		if conn, err = shakeTLS(ctx, raw, r.cfg.TLS, addr); err != nil {
-			return link{}, fmt.Errorf("TLS: %w", err)
+			return none, fmt.Errorf("TLS: %w", err)
 		}
 	}
 	if r.cfg.Secret != nil {
 		if err := authenticate(conn, r.cfg.Secret); err != nil {
-			return link{}, err
+			return none, err
 		}
 	}
 	if !stop() {
-		return link{}, context.Cause(ctx)
+		return none, context.Cause(ctx)
 	}
 	if r.cfg.TLS != nil {
 		return r.bridge(conn)
 	}
-	defer raw.Close() // the file is a duplicate
-	file, err := raw.(*net.TCPConn).File()
-	if err != nil {
-		return link{}, err
-	}
-	return newLink(file)
+	defer raw.Close()
+	return duplicate(raw.(*net.TCPConn))
 }
 
-func newLink(file *os.File) (link, error) {
-	l := link{fd: int(file.Fd()), file: file}
-	if err := unix.SetNonblock(l.fd, true); err != nil {
-		file.Close()
-		return link{}, err
+// duplicate returns a descriptor of the same connection, which Go's sockets are
+// set not to block.
+func duplicate(conn *net.TCPConn) (l link, err error) {
+	control, err := conn.SyscallConn()
+	if err != nil {
+		return none, err
 	}
-	return l, nil
+	l = none
+	failed := control.Control(func(fd uintptr) {
+		var dup int
+		if dup, err = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0); err == nil {
+			l = link(dup)
+		}
+	})
+	return l, errors.Join(failed, os.NewSyscallError("dup", err))
 }
 
 // plainNetwork drops what callers name themselves.
@@ -191,14 +201,17 @@ func authenticate(conn net.Conn, secret []byte) error {
 func (r *run) bridge(conn net.Conn) (link, error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return link{}, err
+		return none, err
 	}
-	near, far := os.NewFile(uintptr(pair[0]), "near"), os.NewFile(uintptr(pair[1]), "far")
+	near, far := link(pair[0]), os.NewFile(uintptr(pair[1]), "far")
 	inner, err := net.FileConn(far)
 	far.Close()
+	if err == nil {
+		err = unix.SetNonblock(pair[0], true)
+	}
 	if err != nil {
-		near.Close()
-		return link{}, err
+		near.close()
+		return none, err
 	}
 	// The end of either side is the end of both.
 	carry := func(dst, src net.Conn) {
@@ -208,5 +221,5 @@ func (r *run) bridge(conn net.Conn) (link, error) {
 	}
 	r.bridges.Go(func() { carry(conn, inner) })
 	r.bridges.Go(func() { carry(inner, conn) })
-	return newLink(near)
+	return near, nil
 }

@@ -67,7 +67,7 @@ func (w *worker) finish() {
 	for _, c := range w.conns {
 		if !c.ended {
 			c.ended = true
-			c.file.Close()
+			link(c.fd).close()
 		}
 	}
 	w.handOver(w.now)

@@ -9,7 +9,13 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"ticketing/codec"
 )
+
+// repliesTogether is how many replies are looked at together: as many as a server
+// writes at a time (protocol §7).
+const repliesTogether = 64
 
 // run is one call of Run: what its threads share.
 type run struct {
@@ -161,11 +167,12 @@ func (r *run) newWorkers(links []link) (workers []*worker, err error) {
 			wait:   uint8(r.cfg.Wait / time.Second), lease: uint8(r.cfg.Lease / time.Second),
 			hold: int64(r.cfg.Hold), rate: r.cfg.Rate,
 			epoll: -1, timer: -1,
-			tally: &tally{},
+			tally:   &tally{},
+			replies: make([]codec.Reply, 0, repliesTogether),
 		}
 		workers = append(workers, w)
 		for at := i; at < len(links); at += r.cfg.Threads {
-			w.conns = append(w.conns, newConn(w, uint32(at), links[at].file, links[at].fd))
+			w.conns = append(w.conns, newConn(w, uint32(at), links[at]))
 		}
 		w.live = len(w.conns)
 	}
@@ -209,7 +216,7 @@ func (w *worker) begin(now int64) {
 func (w *worker) close() {
 	for _, c := range w.conns {
 		if !c.ended {
-			c.file.Close()
+			link(c.fd).close()
 		}
 	}
 	for _, fd := range []int{w.epoll, w.timer} {

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"ticketing/codec"
 )
 
 // phase is where the run of a thread is.
@@ -58,7 +60,8 @@ type worker struct {
 	dirty   []*conn
 	round   []grant // of this round
 	keyText []byte
-	ahead   int64 // of no meaning: what was read ahead
+	replies []codec.Reply // of one connection, that are looked at together
+	ahead   int64         // of no meaning: what was read ahead
 
 	tally         *tally
 	nextTick      int64
