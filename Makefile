@@ -34,7 +34,7 @@ run: build ## run a server on 127.0.0.1:7400, its dashboard on http://127.0.0.1:
 build: ## build bin/ticketing
 	go build -ldflags '$(LDFLAGS)' -o bin/ticketing ./cmd/ticketing
 
-test: deps build vet race e2e debug allocs bench-once compare-once ## check everything: all of the following up to compare-once
+test: deps build vet race e2e debug allocs bench-once compare-once ## check everything: build, vet, race, e2e, debug, allocs, bench-once, compare-once
 
 vet: ## gofmt, go vet and staticcheck, of debug builds too
 	@bad=$$(gofmt -l .); [ -z "$$bad" ] || { echo "not gofmt-ed: $$bad"; exit 1; }
