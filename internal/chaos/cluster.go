@@ -19,14 +19,15 @@ type cluster struct {
 	binary  string
 	dir     string
 	single  bool
+	disk    diskKind
 }
 
 // voters is how many nodes a cluster begins with.
 const voters = 3
 
 // newCluster plans the nodes in a directory. Nothing runs yet.
-func newCluster(binary, dir, disk string, single bool) *cluster {
-	c := &cluster{net: newNetwork(), members: map[string]bool{}, binary: binary, dir: dir, single: single}
+func newCluster(binary, dir string, disk diskKind, single bool) *cluster {
+	c := &cluster{net: newNetwork(), members: map[string]bool{}, binary: binary, dir: dir, single: single, disk: disk}
 	count := voters + 1
 	if single {
 		count = 1

@@ -41,7 +41,7 @@ func (f *Failover) measure(ctx context.Context, out io.Writer) error {
 	if f.Workers == 0 {
 		f.Workers = 16
 	}
-	c := newCluster(f.Binary, f.Dir, "", false)
+	c := newCluster(f.Binary, f.Dir, plain, false)
 	defer c.kill()
 	if err := c.net.load(); err != nil {
 		return err

@@ -2,7 +2,6 @@ package chaos
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"syscall"
 	"time"
@@ -10,13 +9,13 @@ import (
 
 // faults is everything that is done to a cluster.
 var faults = []fault{
-	{name: "cut one way", inject: cutOneWay},
-	{name: "cut both ways", inject: cutBothWays},
-	{name: "bridge", inject: bridge},
-	{name: "deaf or dumb", inject: deafOrDumb},
-	{name: "clients cut", single: true, inject: clientsCut},
-	{name: "loss", inject: lossBetweenNodes},
-	{name: "client loss", single: true, inject: lossToClients},
+	{name: "cut one way", wire: true, inject: cutOneWay},
+	{name: "cut both ways", wire: true, inject: cutBothWays},
+	{name: "bridge", wire: true, inject: bridge},
+	{name: "deaf or dumb", wire: true, inject: deafOrDumb},
+	{name: "clients cut", single: true, wire: true, inject: clientsCut},
+	{name: "loss", wire: true, inject: lossBetweenNodes},
+	{name: "client loss", single: true, wire: true, inject: lossToClients},
 	{name: "reset", single: true, inject: resets},
 	{name: "pause", single: true, inject: pause},
 	{name: "pause all", inject: pauseAll},
@@ -24,6 +23,8 @@ var faults = []fault{
 	{name: "kill all", inject: killAll},
 	{name: "restart", inject: restart},
 	{name: "full disk", inject: fullDisk},
+	{name: "disk failure", image: true, inject: diskFailure},
+	{name: "power cut", image: true, inject: powerCut},
 	{name: "transfer", inject: transfer},
 	{name: "members", inject: changeMembers},
 }
@@ -161,59 +162,34 @@ func pauseAll(_ context.Context, n *nemesis) (string, func() error, error) {
 	}, nil
 }
 
+// gone heals a fault of which nothing is left to undo but that nodes do not run.
+func gone() error { return nil }
+
 // kill ends a node as a crash does.
-func kill(ctx context.Context, n *nemesis) (string, func() error, error) {
+func kill(_ context.Context, n *nemesis) (string, func() error, error) {
 	one := n.victim()
 	one.kill()
-	return one.name, func() error { return one.start(context.WithoutCancel(ctx)) }, nil
+	return one.name, gone, nil
 }
 
 // killAll ends every node within a moment.
-func killAll(ctx context.Context, n *nemesis) (string, func() error, error) {
+func killAll(_ context.Context, n *nemesis) (string, func() error, error) {
 	for _, i := range n.random.Perm(len(n.cluster.current())) {
 		n.cluster.current()[i].kill()
 	}
-	return "every node", func() error { return n.cluster.startMembers(context.WithoutCancel(ctx)) }, nil
+	return "every node", gone, nil
 }
 
-// restart ends a node as an operator does, and starts it again.
-func restart(ctx context.Context, n *nemesis) (string, func() error, error) {
+// stopping is how long a node may take to end: its drain, and handing over.
+const stopping = 15 * time.Second
+
+// restart ends a node as an operator does, and it is started again at once.
+func restart(_ context.Context, n *nemesis) (string, func() error, error) {
 	one := n.victim()
-	if err := one.stop(15 * time.Second); err != nil {
+	if err := one.stop(stopping); err != nil {
 		n.problem("%s was asked to end: %v", one.name, err)
 	}
-	return one.name, nil, one.start(ctx)
-}
-
-// fullDisk takes the room on a node's disk. The node may end, if it says why;
-// its start on a full disk may fail.
-func fullDisk(ctx context.Context, n *nemesis) (string, func() error, error) {
-	one := n.victim()
-	empty, err := one.fill()
-	if err != nil {
-		return "", nil, err
-	}
-	what := one.name
-	if n.random.IntN(2) == 0 { // what it finds when it starts is another matter
-		one.kill()
-		if err := one.start(ctx); err != nil && !errors.Is(err, context.Canceled) {
-			what += ", which does not start on it"
-		} else {
-			what += ", which starts on it"
-		}
-	}
-	return what, func() error {
-		if err, ended := one.reap(); ended {
-			n.say("full disk: %s ended: %v", one.name, err)
-			if err == nil {
-				n.problem("%s ended on a full disk as if all were well", one.name)
-			}
-		}
-		if err := empty(); err != nil {
-			return err
-		}
-		return one.start(context.WithoutCancel(ctx))
-	}, nil
+	return one.name, nil, nil
 }
 
 // transfer moves the lead to a node of our choice. Who waits at the old leader

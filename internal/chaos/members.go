@@ -3,9 +3,6 @@ package chaos
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
-	"time"
 )
 
 // changeMembers lets the spare node join, or, when it is a member, lets a
@@ -21,7 +18,7 @@ func (c *cluster) changeMembers(ctx context.Context, n *nemesis) (what string, h
 			return what + ", refused: " + err.Error(), nil, nil // others are at work too
 		}
 		c.members[spare.name] = true
-		return what, nil, spare.start(context.WithoutCancel(ctx))
+		return what, nil, nil // it is started as every member is
 	}
 	gone := n.any()
 	what = gone.name + " leaves"
@@ -29,7 +26,7 @@ func (c *cluster) changeMembers(ctx context.Context, n *nemesis) (what string, h
 		return what + ", refused: " + err.Error(), nil, nil
 	}
 	delete(c.members, gone.name)
-	if err := gone.stop(15 * time.Second); err != nil {
+	if err := gone.stop(stopping); err != nil {
 		what += fmt.Sprintf(" (%v)", err)
 	}
 	return what, nil, gone.wipe()
@@ -40,20 +37,6 @@ func (c *cluster) absent() *node {
 	for _, n := range c.nodes {
 		if !c.members[n.name] {
 			return n
-		}
-	}
-	return nil
-}
-
-// wipe empties the node's disk.
-func (n *node) wipe() error {
-	entries, err := os.ReadDir(n.diskDir())
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		if err := os.RemoveAll(filepath.Join(n.diskDir(), e.Name())); err != nil {
-			return err
 		}
 	}
 	return nil

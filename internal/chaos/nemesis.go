@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -27,6 +28,8 @@ type nemesis struct {
 type fault struct {
 	name   string
 	single bool // it makes sense with one server
+	image  bool // it needs disks that can fail
+	wire   bool // it is about the network alone, so that it may overlap with any other
 	inject func(ctx context.Context, n *nemesis) (what string, heal func() error, err error)
 }
 
@@ -36,7 +39,7 @@ func newNemesis(c *cluster, w *watch, seed uint64, clients int, only []string, s
 		random: rand.New(rand.NewPCG(seed, 1<<32)),
 	}
 	for _, f := range faults {
-		if (f.single || !c.single) && (len(only) == 0 || slices.Contains(only, f.name)) {
+		if (f.single || !c.single) && (!f.image || c.disk == image) && (len(only) == 0 || slices.Contains(only, f.name)) {
 			n.deck = append(n.deck, f)
 		}
 	}
@@ -60,45 +63,85 @@ func (n *nemesis) next() fault {
 	return n.deck[(n.drawn-1)%len(n.deck)]
 }
 
+// second draws a fault that may overlap with any other; false if there is none.
+func (n *nemesis) second() (fault, bool) {
+	wires := slices.DeleteFunc(slices.Clone(n.deck), func(f fault) bool { return !f.wire })
+	if len(wires) == 0 {
+		return fault{}, false
+	}
+	return wires[n.random.IntN(len(wires))], true
+}
+
 // round does one fault, or two that overlap, and undoes them. It returns an
 // error when the tools fail, not when the cluster does.
 func (n *nemesis) round(ctx context.Context) error {
-	count := 1
-	if n.random.IntN(4) == 0 {
-		count = 2
-	}
-	var heals []func() error
-	for range count {
-		f := n.next()
-		what, heal, err := f.inject(ctx, n)
-		if err != nil {
-			return fmt.Errorf("%s: %w", f.name, err)
-		}
-		n.done[f.name]++
-		n.say("%s: %s", f.name, what)
-		if heal != nil {
-			heals = append(heals, heal)
+	heals, err := n.inject(ctx, n.next(), nil)
+	if err == nil && len(heals) > 0 && n.random.IntN(4) == 0 {
+		if f, ok := n.second(); ok {
 			n.sleep(ctx, n.between(300*time.Millisecond, time.Second))
+			heals, err = n.inject(ctx, f, heals)
 		}
 	}
-	if len(heals) > 0 {
+	if len(heals) > 0 && err == nil {
 		n.sleep(ctx, n.between(300*time.Millisecond, 3500*time.Millisecond))
 	}
 	for _, heal := range heals {
-		if err := heal(); err != nil {
-			return err
-		}
+		err = errors.Join(err, heal())
 	}
-	return n.recover(ctx)
+	if err != nil {
+		return err
+	}
+	return n.revive(ctx)
 }
 
-// recover starts what does not run.
-func (n *nemesis) recover(ctx context.Context) error {
+func (n *nemesis) inject(ctx context.Context, f fault, heals []func() error) ([]func() error, error) {
+	what, heal, err := f.inject(ctx, n)
+	if err != nil {
+		return heals, fmt.Errorf("%s: %w", f.name, err)
+	}
+	n.done[f.name]++
+	n.say("%s: %s", f.name, what)
+	if heal != nil {
+		heals = append(heals, heal)
+	}
+	return heals, nil
+}
+
+// revive starts the members that do not run.
+func (n *nemesis) revive(ctx context.Context) error {
 	for _, node := range n.cluster.current() {
 		if err, ended := node.reap(); ended {
-			n.problem("%s ended by itself: %v", node.name, err)
+			n.problem("%s ended by itself: %v; its log: %s", node.name, err, node.logFile())
 		}
 	}
+	return n.cluster.startMembers(context.WithoutCancel(ctx))
+}
+
+// reconcile makes members and processes agree with what the leader says: of a
+// change that was not answered it is not known whether it was made.
+func (n *nemesis) reconcile(ctx context.Context) error {
+	leader := n.leader()
+	if n.cluster.single || leader == nil {
+		return nil
+	}
+	s, err := n.watch.ask(ctx, leader)
+	if err != nil || !s.Serving {
+		return nil // the next time, then
+	}
+	members := map[string]bool{}
+	for _, m := range s.Members {
+		members[m.Name] = true
+	}
+	for _, m := range n.cluster.nodes {
+		if n.cluster.members[m.name] && !members[m.name] {
+			n.say("%s has left after all", m.name)
+			m.stop(stopping)
+			if err := m.wipe(); err != nil {
+				return err
+			}
+		}
+	}
+	n.cluster.members = members
 	return n.cluster.startMembers(ctx)
 }
 

@@ -153,38 +153,3 @@ func TestResets(t *testing.T) {
 		t.Errorf("with no connection there: %v", err)
 	}
 }
-
-func TestFullDisk(t *testing.T) {
-	if !apart(t) {
-		return
-	}
-	n := &node{name: "n1", dir: t.TempDir(), disk: "1m"}
-	if err := n.prepare(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { syscall.Unmount(n.diskDir(), 0) })
-	write := func() error { return os.WriteFile(n.diskDir()+"/x", make([]byte, 8192), 0o600) }
-	if err := write(); err != nil {
-		t.Fatal(err)
-	}
-	os.Remove(n.diskDir() + "/x")
-	end, err := n.fill()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := write(); !errors.Is(err, syscall.ENOSPC) {
-		t.Errorf("writing to the full disk: %v", err)
-	}
-	if err := end(); err != nil {
-		t.Fatal(err)
-	}
-	if err := write(); err != nil {
-		t.Errorf("with room again: %v", err)
-	}
-	if err := n.wipe(); err != nil {
-		t.Fatal(err)
-	}
-	if left, err := os.ReadDir(n.diskDir()); err != nil || len(left) > 0 {
-		t.Errorf("wiped, it has %v, %v", left, err)
-	}
-}

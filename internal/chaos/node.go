@@ -13,8 +13,6 @@ import (
 	"sync"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // The ports of a node, each at the node's own address.
@@ -34,7 +32,7 @@ type node struct {
 	dir    string // its disk, and beside it its log
 	binary string
 	env    []string
-	disk   string // the size of its disk, as of mount; empty: a plain directory
+	disk   diskKind
 
 	mu      sync.Mutex
 	process *process // nil when it does not run
@@ -52,24 +50,7 @@ func (n *node) clientAddr() string { return n.ip + ":" + clientPort }
 func (n *node) adminAddr() string  { return n.ip + ":" + adminPort }
 func (n *node) peerAddr() string   { return n.ip + ":" + peerPort }
 
-// diskDir is where the node keeps its data.
-func (n *node) diskDir() string { return filepath.Join(n.dir, n.name) }
-
 func (n *node) logFile() string { return filepath.Join(n.dir, n.name+".log") }
-
-// prepare makes the node's disk.
-func (n *node) prepare() error {
-	if err := os.MkdirAll(n.diskDir(), 0o755); err != nil {
-		return err
-	}
-	if n.disk == "" {
-		return nil
-	}
-	if err := unix.Mount("tmpfs", n.diskDir(), "tmpfs", 0, "size="+n.disk); err != nil {
-		return fmt.Errorf("a disk for %s: %w", n.name, err)
-	}
-	return nil
-}
 
 // start runs the node and returns when it says that it listens for clients.
 func (n *node) start(ctx context.Context) error {
@@ -194,6 +175,20 @@ func (n *node) running() bool {
 	}
 }
 
+// awaitEnd waits until the process ends by itself, and then does what reap does.
+func (n *node) awaitEnd(patience time.Duration) (error, bool) {
+	n.mu.Lock()
+	p := n.process
+	n.mu.Unlock()
+	if p != nil {
+		select {
+		case <-p.ended:
+		case <-time.After(patience):
+		}
+	}
+	return n.reap()
+}
+
 // reap forgets a process that ended by itself and returns how it ended; false
 // when it runs.
 func (n *node) reap() (error, bool) {
@@ -210,24 +205,4 @@ func (n *node) reap() (error, bool) {
 	default:
 		return nil, false
 	}
-}
-
-// fill takes all of the room on the node's disk; the returned function gives it
-// back.
-func (n *node) fill() (end func() error, err error) {
-	path := filepath.Join(n.diskDir(), "filler")
-	f, err := os.Create(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	block := make([]byte, 1<<16)
-	for len(block) > 0 {
-		if _, err := f.Write(block); errors.Is(err, unix.ENOSPC) {
-			block = block[:len(block)/2]
-		} else if err != nil {
-			return nil, err
-		}
-	}
-	return func() error { return os.Remove(path) }, nil
 }

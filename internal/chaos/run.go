@@ -36,8 +36,6 @@ const (
 	endOfLeases = 3*time.Second + recovery
 	// busy is what calls may take longer because the machine is slow.
 	busy = 3 * time.Second
-	// diskSize is a node's disk.
-	diskSize = "160m"
 )
 
 // A run is everything of one run while it goes on.
@@ -68,7 +66,7 @@ func (cfg *Config) run(ctx context.Context, out io.Writer) error {
 		cfg.Clients = 6
 	}
 	r := &run{cfg: *cfg, out: out, clock: clock{time.Now()}}
-	r.cluster = newCluster(cfg.Binary, cfg.Dir, diskSize, cfg.Single)
+	r.cluster = newCluster(cfg.Binary, cfg.Dir, bestDisk(cfg.Dir), cfg.Single)
 	defer r.cluster.kill()
 	r.watch = newWatch(r.cluster.nodes)
 	r.watch.onChange = func(leader string, term uint64) { r.say("%s leads in term %d", leader, term) }
@@ -146,6 +144,7 @@ func (r *run) breakThings(ctx context.Context) error {
 		}
 		if err = r.nemesis.round(ctx); err == nil {
 			r.served(context.WithoutCancel(ctx))
+			err = r.nemesis.reconcile(context.WithoutCancel(ctx))
 		}
 	}
 	<-progress
@@ -198,10 +197,13 @@ func (r *run) served(ctx context.Context) {
 // ends them.
 func (r *run) settle() error {
 	ctx := context.Background()
-	if err := r.nemesis.recover(ctx); err != nil {
+	if err := r.nemesis.revive(ctx); err != nil {
 		return err
 	}
 	r.served(ctx)
+	if err := r.nemesis.reconcile(ctx); err != nil {
+		return err
+	}
 	r.say("the load has ended; are all keys free again?")
 	if err := r.sweep(ctx); err != nil {
 		return err
@@ -214,7 +216,7 @@ func (r *run) settle() error {
 		cancel()
 	}
 	return each(r.cluster.current(), func(n *node) error {
-		if err := n.stop(15 * time.Second); err != nil {
+		if err := n.stop(stopping); err != nil {
 			r.nemesis.problem("%s was asked to end: %v", n.name, err)
 		}
 		return nil

@@ -111,7 +111,7 @@ func TestMistakesFollowTheCode(t *testing.T) {
 // A seed draws the same faults again, and each before any is drawn twice.
 func TestDeck(t *testing.T) {
 	draw := func(seed uint64) (names []string) {
-		n := newNemesis(newCluster("", "", "", false), nil, seed, 1, nil, nil)
+		n := newNemesis(newCluster("", "", image, false), nil, seed, 1, nil, nil)
 		for range 2 * len(faults) {
 			names = append(names, n.next().name)
 		}
@@ -130,10 +130,13 @@ func TestDeck(t *testing.T) {
 			t.Errorf("drawn once each: %v", got)
 		}
 	}
-	if n := newNemesis(newCluster("", "", "", true), nil, 1, 1, nil, nil); len(n.deck) == 0 || len(n.deck) == len(faults) {
+	if n := newNemesis(newCluster("", "", memory, false), nil, 1, 1, nil, nil); len(n.deck) == len(faults) {
+		t.Error("a disk in memory can fail")
+	}
+	if n := newNemesis(newCluster("", "", image, true), nil, 1, 1, nil, nil); len(n.deck) == 0 || len(n.deck) == len(faults) {
 		t.Errorf("with one server there are %d faults", len(n.deck))
 	}
-	if n := newNemesis(newCluster("", "", "", false), nil, 1, 1, []string{"kill"}, nil); len(n.deck) != 1 {
+	if n := newNemesis(newCluster("", "", image, false), nil, 1, 1, []string{"kill"}, nil); len(n.deck) != 1 {
 		t.Errorf("of one fault there are %d", len(n.deck))
 	}
 }

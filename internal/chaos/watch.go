@@ -37,6 +37,9 @@ type status struct {
 	Serving bool   `json:"serving"` // it leads, and executes requests
 	Term    uint64 `json:"term"`
 	Applied uint64 `json:"applied"`
+	Members []struct {
+		Name string `json:"name"`
+	} `json:"members"`
 	// Hashes are of its state at some indexes.
 	Hashes []struct {
 		Index uint64 `json:"index"`
