@@ -36,6 +36,8 @@ type serveCmd struct {
 	LogLevel     word `env:"LOG_LEVEL" default:"info" range:"debug/info/warn/error" placeholder:"LEVEL" help:"The least important log messages to write."`
 	LogFormat    word `env:"LOG_FORMAT" default:"text" range:"text/json" placeholder:"FORMAT" help:"How log messages are written to stderr."`
 
+	Check bool `help:"Check settings, files and limits, and end: exit code 0, or 2 or 1 and what is wrong. Nothing is bound or started."`
+
 	unservedSettings
 }
 
@@ -90,6 +92,9 @@ func (c *serveCmd) Run(ctx context.Context, p *process) error {
 	}
 	if err := fitFiles(int(c.MaxConnections), int(c.Loops)); err != nil {
 		return environmentFailed(err)
+	}
+	if c.Check {
+		return c.checked(ctx, p)
 	}
 	if _, given := lookup(p.environ, "GOGC"); !given {
 		debug.SetGCPercent(gcPercent)

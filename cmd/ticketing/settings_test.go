@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -25,8 +26,11 @@ func parse(t *testing.T, environ []string, args ...string) (*serveCmd, error) {
 	return &commands.Serve, err
 }
 
-// serveFlags returns the settings of serve that are shown to users.
-func serveFlags(t *testing.T) []*kong.Flag { return flagsOf(t, "serve") }
+// serveFlags returns the settings of serve that are shown to users: its flags
+// but for --check, which is none.
+func serveFlags(t *testing.T) []*kong.Flag {
+	return slices.DeleteFunc(flagsOf(t, "serve"), func(f *kong.Flag) bool { return f.Name == "check" })
+}
 
 // flagsOf returns the flags of a command that are shown to users.
 func flagsOf(t *testing.T, command string) []*kong.Flag {
