@@ -1,0 +1,199 @@
+package deploy
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// patience bounds every wait for something that must happen.
+const patience = 30 * time.Second
+
+// node is a running server.
+type node struct {
+	t             testing.TB
+	cmd           *exec.Cmd
+	client, admin string // addresses it printed
+	log           *lines
+	ended         chan struct{}
+}
+
+// lines gathers what a process writes.
+type lines struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// start runs cmd, which must become a server, and waits for its addresses. It is
+// killed when the test is over.
+func start(t testing.TB, cmd *exec.Cmd) (*node, error) {
+	t.Helper()
+	n := &node{t: t, cmd: cmd, log: &lines{}, ended: make(chan struct{})}
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	out, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	cmd.Stdout, cmd.Stderr = w, n.log
+	cmd.WaitDelay = time.Second
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	w.Close()
+	go func() { cmd.Wait(); close(n.ended) }()
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		<-n.ended
+		out.Close()
+		if t.Failed() {
+			t.Logf("log of %v:\n%s", cmd.Args, n.log)
+		}
+	})
+	out.SetReadDeadline(time.Now().Add(patience))
+	in := bufio.NewScanner(out)
+	for (n.client == "" || n.admin == "") && in.Scan() {
+		switch what, addr, _ := strings.Cut(in.Text(), " "); what {
+		case "client":
+			n.client = addr
+		case "admin":
+			n.admin = addr
+		}
+	}
+	if n.admin == "" {
+		cmd.Process.Kill()
+		<-n.ended
+		return nil, &exec.ExitError{ProcessState: cmd.ProcessState, Stderr: []byte(n.log.String())}
+	}
+	return n, nil
+}
+
+// serve is a command that runs a server of its own on free ports.
+func serve(env ...string) *exec.Cmd {
+	cmd := exec.Command(binary, "serve")
+	cmd.Env = append([]string{"LISTEN_ADDR=127.0.0.1:0", "ADMIN_ADDR=127.0.0.1:0"}, env...)
+	return cmd
+}
+
+func mustStart(t testing.TB, cmd *exec.Cmd) *node {
+	t.Helper()
+	n, err := start(t, cmd)
+	if err != nil {
+		t.Fatal(explain(err))
+	}
+	return n
+}
+
+// explain shows what an ended process had to say.
+func explain(err error) string {
+	if exit, ok := err.(*exec.ExitError); ok {
+		return exit.ProcessState.String() + ": " + string(exit.Stderr)
+	}
+	return err.Error()
+}
+
+// get asks the admin endpoint.
+func (n *node) get(path string) string {
+	n.t.Helper()
+	client := http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := client.Get("http://" + n.admin + path)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != 200 {
+		n.t.Fatalf("%s: %s, %v", path, resp.Status, err)
+	}
+	return string(body)
+}
+
+// exits waits for the end of the process.
+func (n *node) exits(code int) {
+	n.t.Helper()
+	select {
+	case <-n.ended:
+		if got := n.cmd.ProcessState; got.ExitCode() != code {
+			n.t.Fatalf("ended with %v, want exit code %d", got, code)
+		}
+	case <-time.After(patience):
+		n.t.Fatal("does not end")
+	}
+}
+
+func (n *node) signal(s syscall.Signal) {
+	n.t.Helper()
+	if err := n.cmd.Process.Signal(s); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+// manager is a socket as systemd gives one; it has what is told.
+type manager struct {
+	t    testing.TB
+	path string
+	told chan string
+}
+
+// newManager listens in dir, where anybody may tell it something.
+func newManager(t testing.TB, dir string) *manager {
+	t.Helper()
+	m := &manager{t: t, path: dir + "/notify", told: make(chan string, 1000)}
+	socket, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: m.path, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { socket.Close() })
+	if err := os.Chmod(m.path, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		buffer := make([]byte, 4096)
+		for {
+			n, err := socket.Read(buffer)
+			if err != nil {
+				return
+			}
+			m.told <- string(buffer[:n])
+		}
+	}()
+	return m
+}
+
+// awaits waits until something is told that begins with text.
+func (m *manager) awaits(text string) {
+	m.t.Helper()
+	timeout := time.After(patience)
+	for {
+		select {
+		case got := <-m.told:
+			if strings.HasPrefix(got, text) {
+				return
+			}
+		case <-timeout:
+			m.t.Fatalf("systemd is not told %q", text)
+		}
+	}
+}
