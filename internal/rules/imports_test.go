@@ -28,6 +28,7 @@ var mayImport = map[string][]string{
 	"bench":           {"client", "codec", "auth"},
 	"internal/admin":  {"loop", "shard", "lease", "internal/procs"},
 	"perf/goredis":    {"client"},
+	"deploy":          {},
 	"internal/e2e":    {},
 	"internal/chaos":  {"client", "codec", "internal/chaos/history"},
 
