@@ -68,6 +68,10 @@ compare-once: ## the comparison's own tests: each server and driver, for some mi
 compare: deps build ## beside Redis, memcached, etcd and the bare loop; rewrites docs/performance.md. QUICK=1: prints only
 	cd perf/compare && go build -o ../../bin/compare . && cd ../.. && bin/compare $(if $(QUICK),-quick)
 
+profile: build ## CPU, block, mutex and heap profiles of a server under load, into PROFILES (bin/profiles); LOOPS=1
+	cd perf/compare && go build -o ../../bin/compare . && cd ../.. && \
+		bin/compare -profiles $(or $(PROFILES),bin/profiles) $(if $(LOOPS),-loops $(LOOPS))
+
 compare-client: build ## the Go client beside go-redis, in turns (needs redis-server)
 	cd perf/goredis && go build -o ../../bin/goredis . && cd ../.. && bin/goredis -ticketing bin/ticketing
 

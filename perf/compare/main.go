@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -24,11 +25,19 @@ func main() {
 	binary := flag.String("ticketing", "bin/ticketing", "the server's binary")
 	quick := flag.Bool("quick", false, "a minute instead of all, and print only")
 	docs := flag.String("docs", "docs", "the directory of performance.md")
+	profiles := flag.String("profiles", "", "capture profiles of the server into this directory instead")
+	loops := flag.Int("loops", usualLoops(), "LOOPS of the server whose profiles are captured")
+	only := flag.String("only", "", "one part of all: "+strings.Join(partNames(), ", ")+"; prints only")
 	flag.Parse()
 	o := newOptions(*binary, *quick)
+	o.only = *only
+	if *profiles != "" {
+		fail(profile(o, *loops, *profiles))
+		return
+	}
 	r, err := measure(o)
 	fail(err)
-	if !*quick {
+	if !*quick && *only == "" {
 		fail(r.write(*docs))
 	}
 	for _, t := range targetsOf(r) {
@@ -55,7 +64,33 @@ func newOptions(binary string, quick bool) *options {
 	return o
 }
 
-// measure does all there is to measure.
+// parts are what there is to measure.
+var parts = []struct {
+	name    string
+	measure func(*options, *result) error
+}{
+	{"pairs", func(o *options, r *result) (err error) {
+		subjects, _ := installed(pairSubjects())
+		r.Pairs, err = measurePairs(o, subjects, shapes)
+		return err
+	}},
+	{"hand-overs", func(o *options, r *result) (err error) { r.HandOvers, err = measureHandOvers(o); return err }},
+	{"bench", func(o *options, r *result) (err error) { r.Bench, err = measureBench(o); return err }},
+	{"lateness", func(o *options, r *result) (err error) { r.Lateness, err = measureLateness(o); return err }},
+	{"held", func(o *options, r *result) (err error) { r.Held, err = measureHeld(o); return err }},
+	{"connected", func(o *options, r *result) (err error) { r.Connected, err = measureConnected(o); return err }},
+	{"sweep", func(o *options, r *result) (err error) { r.Sweep, err = measureSweep(o); return err }},
+	{"memory", func(o *options, r *result) (err error) { r.Memory, err = measureMemory(o); return err }},
+}
+
+func partNames() (names []string) {
+	for _, part := range parts {
+		names = append(names, part.name)
+	}
+	return names
+}
+
+// measure does all there is to measure, or the one part that is asked for.
 func measure(o *options) (*result, error) {
 	var files unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err == nil {
@@ -63,24 +98,17 @@ func measure(o *options) (*result, error) {
 		_ = unix.Setrlimit(unix.RLIMIT_NOFILE, &files)
 	}
 	r := &result{Machine: thisMachine(), Started: time.Now().UTC().Format(time.DateOnly), Quick: o.quick}
-	subjects, missing := installed(pairSubjects())
+	_, missing := installed(pairSubjects())
 	for _, name := range missing {
 		o.say("%s is not installed and is left out", name)
 	}
 	r.Versions = versions(o)
-	var err error
-	for _, part := range []func() error{
-		func() error { r.Pairs, err = measurePairs(o, subjects, shapes); return err },
-		func() error { r.HandOvers, err = measureHandOvers(o); return err },
-		func() error { r.Bench, err = measureBench(o); return err },
-		func() error { r.Lateness, err = measureLateness(o); return err },
-		func() error { r.Held, err = measureHeld(o); return err },
-		func() error { r.Connected, err = measureConnected(o); return err },
-		func() error { r.Sweep, err = measureSweep(o); return err },
-		func() error { r.Memory, err = measureMemory(o); return err },
-	} {
+	for _, part := range parts {
+		if o.only != "" && o.only != part.name {
+			continue
+		}
 		began := time.Now()
-		if err := part(); err != nil {
+		if err := part.measure(o, r); err != nil {
 			return nil, err
 		}
 		o.say("  (%.0f s)", time.Since(began).Seconds())

@@ -8,14 +8,14 @@ import (
 
 // options are the command line and what follows from it.
 type options struct {
-	binary  string
-	quick   bool
-	settle  time.Duration // of a turn, before it is measured
-	slice   time.Duration // measured
-	rounds  int           // turns of each server since it was started
-	starts  int           // how often all servers are started anew
-	say     func(format string, args ...any)
-	missing []string // servers that are not installed
+	binary string
+	quick  bool
+	only   string        // the part that is measured; empty: all
+	settle time.Duration // of a turn, before it is measured
+	slice  time.Duration // measured
+	rounds int           // turns of each server since it was started
+	starts int           // how often all servers are started anew
+	say    func(format string, args ...any)
 }
 
 // contestant is one of several that are measured in turns.
