@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"ticketing/auth"
 	"ticketing/codec"
 )
@@ -208,6 +210,8 @@ func (p *program) goOn() {
 // jump lets time pass once the server has done all it can without.
 func (p *program) jump(d time.Duration) {
 	p.goOn()
+	p.soon("the connections have come", func() bool { return p.j.srv.taken() == p.before+uint64(len(p.all)) })
+	p.soon("all is read", p.allRead)
 	for _, s := range p.all {
 		if !p.sync(s) {
 			return
@@ -220,6 +224,28 @@ func (p *program) jump(d time.Duration) {
 			p.leave(byte(i), 11) // it is ended for its delay, or by this: the E is the same
 		}
 	}
+}
+
+// allRead says that the server has read all that clients have sent.
+func (p *program) allRead() bool {
+	for _, l := range p.j.srv.loops {
+		unread := ask(l, func() (unread int) {
+			for i := range l.slots {
+				if s := l.slots[i].session; s != nil && !s.closed {
+					n, err := unix.IoctlGetInt(s.conn.Fd(), unix.TIOCINQ)
+					if err != nil {
+						return 1
+					}
+					unread += n
+				}
+			}
+			return unread
+		})
+		if unread > 0 {
+			return false
+		}
+	}
+	return true
 }
 
 func (p *program) pass(d time.Duration) {

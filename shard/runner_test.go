@@ -27,7 +27,10 @@ type runner struct {
 	gens    map[Session]uint16 // by loop and slot
 	issued  []uint64           // every token there was
 	owners  uint64             // attempts so far; each has its own owner
-	trace   []string
+	winner  uint64             // owner of the last attempt that was granted after waiting
+	trace   []line
+	every   int // of so many commands one is followed by a look at all there is; 0: each
+	checks  int
 	log     *log // nil: a shard without a journal
 }
 
@@ -165,19 +168,22 @@ func (r *runner) session() Session {
 func (r *runner) acquire() {
 	r.Helper()
 	k := testKeys[r.next(len(testKeys))]
+	r.tryAcquire(k.key, k.hash, r.session(), testWaits[r.next(len(testWaits))], testLeases[r.next(len(testLeases))])
+}
+
+func (r *runner) tryAcquire(key string, hash uint64, who Session, wait, lease uint8) Outcome {
+	r.Helper()
 	r.owners++
-	a := Attempt{
-		Key: []byte(k.key), Hash: k.hash, Owner: r.owners, Session: r.session(),
-		WaitSeconds: testWaits[r.next(len(testWaits))], LeaseSeconds: testLeases[r.next(len(testLeases))],
-	}
+	a := Attempt{Key: []byte(key), Hash: hash, Owner: r.owners, Session: who, WaitSeconds: wait, LeaseSeconds: lease}
 	outcome, token := r.shard.Acquire(r.now, &a)
-	r.logf("acquire %.4s owner %d of %v wait %d lease %d: %v %d", a.Key, a.Owner, a.Session, a.WaitSeconds, a.LeaseSeconds, outcome, token)
+	r.logf("acquire %.4s owner %d of %v wait %d lease %d: %v %d", key, a.Owner, who, wait, lease, outcome, token)
 	r.model.acquire(r.now, &a, outcome, token, r.events(), r.shard.Keys())
 	clear(a.Key) // the shard must not have kept it
 	if outcome == Granted {
 		r.issued = append(r.issued, token)
 	}
 	r.check()
+	return outcome
 }
 
 func (r *runner) release() {
@@ -192,15 +198,26 @@ func (r *runner) release() {
 	case kind < 7 && len(r.issued) > 0:
 		token = r.issued[len(r.issued)-1-r.next(len(r.issued))%len(r.issued)]
 	}
-	ok := r.shard.Release(r.now, []byte(k.key), k.hash, token)
-	r.logf("release %.4s token %d: %v", k.key, token, ok)
-	r.model.release(r.now, k.key, token, ok, r.events(), r.shard.Keys())
+	r.tryRelease(k.key, k.hash, token)
+}
+
+func (r *runner) tryRelease(key string, hash, token uint64) bool {
+	r.Helper()
+	ok := r.shard.Release(r.now, []byte(key), hash, token)
+	r.logf("release %.4s token %d: %v", key, token, ok)
+	r.model.release(r.now, key, token, ok, r.events(), r.shard.Keys())
 	r.check()
+	return ok
 }
 
 func (r *runner) leave() {
 	r.Helper()
-	who := r.session()
+	r.end(r.session())
+}
+
+// end ends a session; its slot's next user has another generation.
+func (r *runner) end(who Session) {
+	r.Helper()
 	r.shard.Leave(r.now, who)
 	r.logf("leave %v", who)
 	r.model.leave(r.now, who, r.events(), r.shard.Keys())
@@ -252,9 +269,10 @@ func (r *runner) events() []modelEvent {
 	var events []modelEvent
 	for _, e := range r.shard.Events() {
 		events = append(events, modelEvent{e, string(r.shard.EventKey(&e))})
-		r.logf("    %v %.4s owner %d of %v token %d", e.Kind, r.shard.EventKey(&e), e.Owner, e.Session, e.Token)
+		r.logf("    %v %.4s owner %d of %v token %d", e.Kind, events[len(events)-1].key, e.Owner, e.Session, e.Token)
 		if e.Kind == Granted {
 			r.issued = append(r.issued, e.Token)
+			r.winner = e.Owner
 		}
 	}
 	r.shard.ClearEvents()
@@ -270,17 +288,31 @@ func (r *runner) check() {
 	if r.log != nil {
 		r.replayRecords()
 	}
-	r.model.compare(r.now, r.shard)
-	checkState(r, r.shard)
+	if r.checks++; r.checks%max(r.every, 1) == 0 {
+		r.model.compare(r.now, r.shard)
+		checkState(r, r.shard)
+	}
 }
 
 func (r *runner) logf(format string, args ...any) {
-	r.trace = append(r.trace, fmt.Sprintf(format, args...))
+	r.trace = append(r.trace, line{format, args})
 }
+
+// line is a line of the trace, made when it is shown.
+type line struct {
+	format string
+	args   []any
+}
+
+func (l line) String() string { return fmt.Sprintf(l.format, l.args...) }
 
 // Fatalf fails with the commands that led there.
 func (r *runner) Fatalf(format string, args ...any) {
 	r.Helper()
 	done := r.source[:len(r.source)-len(r.program)]
-	r.failer.Fatalf("%s\nprogram %q\nends:\n%s", fmt.Sprintf(format, args...), done, strings.Join(r.trace[max(0, len(r.trace)-40):], "\n"))
+	var trace strings.Builder
+	for _, l := range r.trace[max(0, len(r.trace)-40):] {
+		fmt.Fprintln(&trace, l)
+	}
+	r.failer.Fatalf("%s\nprogram %q\nends:\n%s", fmt.Sprintf(format, args...), done, &trace)
 }
