@@ -19,6 +19,27 @@ type bridge struct {
 // info is of interest to those who look into a fault only, so it becomes debug.
 func newZap(to *slog.Logger) *zap.Logger { return zap.New(&bridge{to}) }
 
+// hushed makes everything debug. The connections between nodes warn several
+// times a second of a node that is down; links says it once.
+type hushed struct{ slog.Handler }
+
+// Enabled is part of slog.Handler.
+func (h hushed) Enabled(ctx context.Context, _ slog.Level) bool {
+	return h.Handler.Enabled(ctx, slog.LevelDebug)
+}
+
+// Handle is part of slog.Handler.
+func (h hushed) Handle(ctx context.Context, r slog.Record) error {
+	r.Level = slog.LevelDebug
+	return h.Handler.Handle(ctx, r)
+}
+
+// WithAttrs is part of slog.Handler.
+func (h hushed) WithAttrs(attrs []slog.Attr) slog.Handler { return hushed{h.Handler.WithAttrs(attrs)} }
+
+// WithGroup is part of slog.Handler.
+func (h hushed) WithGroup(name string) slog.Handler { return hushed{h.Handler.WithGroup(name)} }
+
 var levels = map[zapcore.Level]slog.Level{
 	zapcore.DebugLevel: slog.LevelDebug,
 	zapcore.InfoLevel:  slog.LevelDebug,

@@ -104,6 +104,9 @@ func (c *Core) Transfer(to uint64) error {
 	return nil
 }
 
+// Transferring reports whether the lead is being handed over.
+func (c *Core) Transferring() bool { return c.transfer.to != 0 }
+
 // maybeHandOver tells the other node, once nothing is unconfirmed.
 func (c *Core) maybeHandOver() {
 	if t := &c.transfer; t.to != 0 && !t.told && c.turns.unconfirmed() == 0 {

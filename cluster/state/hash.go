@@ -13,6 +13,9 @@ const (
 	keptCheckpoints = 64
 )
 
+// CheckpointEvery is at how many entries apart HashAt has hashes.
+const CheckpointEvery = checkpointEvery
+
 // checkpoint is the hash after the entry at index; index 0: none.
 type checkpoint struct{ index, hash uint64 }
 
