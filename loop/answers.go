@@ -8,22 +8,47 @@ import (
 // handleAsks serves what another loop asks of our shard and sends the answers
 // home in the same batch, and takes in the ends of waits it tells us.
 func (l *loop) handleAsks(b *batch) {
+	decides := l.replicated == nil || l.replicated.deciding != 0
+	if !decides {
+		b.undo()
+	}
 	sh := l.own()
 	for i := range b.msgs {
 		m := &b.msgs[i]
-		if m.kind == granted || m.kind == timedOut || m.kind == busy {
+		switch m.kind {
+		case granted, timedOut, busy, lost:
 			l.tell(m, b.keyOf(m))
 			m.kind = none
-			continue
+		case tellGivenUp:
+			l.handleGivenUp()
+			m.kind = none
+		default:
+			serve(sh, l.now, m, b.keyOf(m))
 		}
-		serve(sh, l.now, m, b.keyOf(m))
 	}
-	if b.acquires+b.releases > 0 {
-		b.answers = true
-		b.home.post(b)
-		return
+	switch {
+	case b.acquires+b.releases > 0 && l.replicated != nil && decides:
+		l.withhold(b, b.home)
+	case b.acquires+b.releases > 0:
+		b.to = b.home
+		l.sendHome(b)
+	case b.home == l:
+		l.recycle(b)
+	default:
+		b.giveBack()
 	}
-	b.home.mail.emptied.push(b)
+}
+
+// undo answers what is asked of a shard that does not decide any more.
+func (b *batch) undo() {
+	for i := range b.msgs {
+		switch m := &b.msgs[i]; m.kind {
+		case askAcquire, askRelease:
+			m.kind = undone
+		case tellGiveBack:
+			m.kind = none
+		}
+	}
 }
 
 // serve does what m asks of the shard sh and writes the answer over the question.
@@ -110,6 +135,10 @@ func (l *loop) tell(m *message, key []byte) {
 		l.replyReleased(s, m.id, key)
 	case notHeld:
 		l.replyNotHeld(s, m.id, key)
+	case undone:
+		s.unserved = true
+	case lost:
+		s.unserved, s.lost = true, true
 	}
 }
 
@@ -117,6 +146,10 @@ func (l *loop) tell(m *message, key []byte) {
 // at once to ours, by mailbox to those of other loops.
 func (l *loop) deliver() {
 	if !l.holding {
+		return
+	}
+	if l.replicated != nil {
+		l.withholdEvents()
 		return
 	}
 	for i := 0; i < len(l.shard.Events()); i++ { // replies may add events

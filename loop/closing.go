@@ -49,10 +49,19 @@ func (l *loop) continueFailing(s *session) {
 	if s.abroad > 0 && !late {
 		return
 	}
-	if s.abroad > 0 && s.reason == reasonShuttingDown {
+	if s.abroad > 0 && claimsUndone(s.reason) {
 		// It would say that nothing unanswered was executed, which a loop that
 		// does not answer may yet make untrue (§6).
 		l.close(s, s.end)
+		return
+	}
+	if l.holdsNotice(s) {
+		switch l.flush(s); {
+		case s.tail != nil:
+			l.continueTail(s)
+		case !s.closed:
+			l.setDeadline(s, l.noticeUntil(s))
+		}
 		return
 	}
 	l.sayError(s)
@@ -77,11 +86,11 @@ func (l *loop) continueFailing(s *session) {
 
 // sayError sends the E of a failing session behind all it was owed, once.
 func (l *loop) sayError(s *session) {
-	if s.phase != failing || s.reason == codec.ReasonNone {
+	if s.phase != failing || s.reason == codec.ReasonNone || l.holdsNotice(s) {
 		return
 	}
 	b := l.room(s)
-	b.B = codec.AppendError(b.B, s.reason)
+	b.B = l.appendNotice(b.B, s)
 	s.reason = codec.ReasonNone
 	l.flush(s)
 }
@@ -102,13 +111,15 @@ func (l *loop) close(s *session, end EndReason) {
 
 // leave takes the waiters of s out of every queue (§3.7).
 func (l *loop) leave(s *session) {
-	l.own().Leave(l.now, s.id)
+	if l.direct >= 0 {
+		l.own().Leave(l.now, s.id)
+	}
 	if !s.waitsAbroad {
 		return
 	}
 	s.waitsAbroad = false
 	for dst := range l.outboxes {
-		if dst != l.idx {
+		if dst != l.direct {
 			l.outboxFor(dst).add(message{kind: tellLeave, session: s.id}, nil)
 		}
 	}
@@ -147,12 +158,12 @@ func (l *loop) handleEOF(s *session) {
 	case s.phase == open:
 		l.leave(s)
 	}
-	if s.abroad == 0 && !s.blocked && s.conn.OutboundBuffered() == 0 {
+	if s.abroad == 0 && !s.blocked && s.conn.OutboundBuffered() == 0 && !l.awaitsNotice(s) {
 		l.sayError(s)
 		l.flush(s)
 		l.sayGoodbye(s)
 	}
-	if s.abroad > 0 || s.blocked || s.conn.OutboundBuffered() > 0 {
+	if s.abroad > 0 || s.blocked || s.conn.OutboundBuffered() > 0 || l.awaitsNotice(s) {
 		l.startTail(s)
 	} else {
 		s.unsent = nil

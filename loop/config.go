@@ -23,6 +23,7 @@ type Config struct {
 	TLS             *tls.Config     // nil: no TLS; with a certificate, and authorities if clients must show one (§8.7)
 	Logger          *slog.Logger    // nil: silent
 	Processors      *procs.Governor // told of work off the loops; nil: nobody is
+	Replica         Replica         // the replicated log of a cluster; nil: a single node
 }
 
 // Validate reports the first field that is out of its range, by the name of its
@@ -44,6 +45,9 @@ func (c *Config) Validate() error {
 		if f.value < f.min || f.value > f.max {
 			return fmt.Errorf("%s is %d: allowed is %d..%d", f.name, f.value, f.min, f.max)
 		}
+	}
+	if c.Replica != nil && c.MaxKeys > ClusterMaxKeys {
+		return fmt.Errorf("MAX_KEYS is %d: allowed in a cluster is 1..%d", c.MaxKeys, ClusterMaxKeys)
 	}
 	if c.DrainTimeout < 0 || c.DrainTimeout > MaxDrainTimeout {
 		return fmt.Errorf("DRAIN_TIMEOUT is %v: allowed is 0s..%v", c.DrainTimeout, MaxDrainTimeout)

@@ -74,7 +74,7 @@ func (h handler) OnClose(c gnet.Conn, err error) gnet.Action {
 func (l *loop) handleAttention() {
 	defer l.guard()
 	l.runCommands()
-	if len(l.blocked) > 0 {
+	if len(l.blocked) > 0 && (l.replicated == nil || !l.replicated.deposing) {
 		l.resumeBlocked()
 	}
 }

@@ -85,6 +85,7 @@ const (
 	MaxWaitersCap        = 16384
 	MaxTotalWaitersCap   = 65536
 	MaxKeysCap           = 16777216
+	ClusterMaxKeys       = 65536 // keys of a cluster; a constant, for all nodes must agree on it
 	MaxDrainTimeout      = 5 * time.Minute
 	DefaultConnections   = 1024
 	DefaultWaiters       = 2048

@@ -19,6 +19,7 @@ const (
 	// Told to a shard. Not answered.
 	tellLeave    // the session has ended: its waiters go (§3.7)
 	tellGiveBack // a grant whose session ended before its reply left: release it
+	tellGivenUp  // a loop has given up its shard, because the lead was lost
 
 	// Told to a session's loop: in a batch on its way home the answer to an ask,
 	// otherwise the end of a wait.
@@ -28,6 +29,8 @@ const (
 	parked // no reply yet
 	released
 	notHeld
+	undone // the lead was lost: certainly not done, no reply
+	lost   // the lead was lost: perhaps done, no reply
 )
 
 // message is one operation on its way to a foreign shard, its answer on the way
@@ -50,8 +53,9 @@ type message struct {
 type batch struct {
 	next     *batch // in a stack or a free list
 	home     *loop
-	answers  bool // on its way home with answers
-	tells    bool // has ends of waits, which are for sessions and not for the shard
+	to       *loop // withheld: for whom its messages are
+	answers  bool  // on its way home with answers
+	tells    bool  // has ends of waits, which are for sessions and not for the shard
 	msgs     []message
 	arena    []byte // the keys
 	acquires int    // asks of either kind: what their budgets get back at home
@@ -129,6 +133,14 @@ func (l *loop) outboxFor(dst int) *batch {
 	if b := l.outboxes[dst]; b != nil {
 		return b
 	}
+	b := l.newBatch()
+	l.outboxes[dst] = b
+	l.outgoing = append(l.outgoing, dst)
+	return b
+}
+
+// newBatch returns an empty batch of ours.
+func (l *loop) newBatch() *batch {
 	b := l.spare
 	if b == nil {
 		l.spare = l.mail.emptied.takeAll()
@@ -140,8 +152,6 @@ func (l *loop) outboxFor(dst int) *batch {
 		l.spare = b.next
 		b.next = nil
 	}
-	l.outboxes[dst] = b
-	l.outgoing = append(l.outgoing, dst)
 	return b
 }
 
@@ -155,12 +165,22 @@ func (l *loop) recycle(b *batch) {
 	l.spare = b
 }
 
+// giveBack returns b, which asked for nothing, to its home, without a wake.
+func (b *batch) giveBack() {
+	if cap(b.msgs) > maxKeptMessages {
+		return
+	}
+	b.reset()
+	b.home.mail.emptied.push(b)
+}
+
 // sendOutboxes posts what this turn gathered for other loops.
 func (l *loop) sendOutboxes() {
 	for _, dst := range l.outgoing {
-		b := l.outboxes[dst]
-		l.outboxes[dst] = nil
-		l.srv.loops[dst].post(b)
+		if b := l.outboxes[dst]; b != nil { // else it was our own, and is decided
+			l.outboxes[dst] = nil
+			l.srv.loops[dst].post(b)
+		}
 	}
 	l.outgoing = l.outgoing[:0]
 }

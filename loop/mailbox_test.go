@@ -3,6 +3,8 @@ package loop
 import (
 	"sync"
 	"testing"
+
+	"ticketing/shard"
 )
 
 // The stack keeps each pusher's order, loses nothing, and tells exactly one
@@ -43,5 +45,30 @@ func TestStack(t *testing.T) {
 	wg.Wait()
 	if len(firsts) != 0 || s.takeAll() != nil {
 		t.Fatalf("%d wakes left", len(firsts))
+	}
+}
+
+// A batch that only tells comes back empty: it does not grow from use to use.
+func TestTellingBatchesComeBackEmpty(t *testing.T) {
+	srv := startServer(t, nil)
+	here, there := srv.loops[0], srv.loops[1]
+	for range 100 {
+		ask(here, func() bool {
+			here.outboxFor(there.idx).add(message{kind: tellLeave, session: shard.Session{Loop: 0, Slot: 1e6}}, nil)
+			return true
+		})
+		ask(there, func() bool { return true })
+	}
+	n := ask(here, func() (n int) {
+		here.outboxFor(there.idx)
+		for _, b := range here.outboxes {
+			if b != nil {
+				n += cap(b.msgs)
+			}
+		}
+		return n
+	})
+	if n > 8 {
+		t.Fatalf("a batch of one message has room for %d", n)
 	}
 }

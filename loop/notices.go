@@ -21,10 +21,11 @@ type notices [EndReasons]struct {
 }
 
 // noticeLevel is how loud an end is told; false: not at all. What a client does
-// of its own accord is no news, a panic has a line of its own.
+// of its own accord is no news, a panic has a line of its own, and that a node of
+// a cluster sends clients to its leader is how they find it.
 func noticeLevel(end EndReason) (slog.Level, bool) {
 	switch end {
-	case EndClient, EndReset, EndShuttingDown, EndPanic:
+	case EndClient, EndReset, EndShuttingDown, EndPanic, EndMoved, EndLeadershipLost, EndNoLeader:
 		return 0, false
 	case EndBadOp, EndBadRequest, EndBadLease, EndBadKey, EndLineTooLong: // a client with a defect, or none of ours
 		return slog.LevelInfo, true

@@ -51,6 +51,9 @@ func (l *loop) publish(queues int) {
 		BusyInFlight: l.busyInFlight,
 		At:           time.Now(),
 	}
+	if r := l.replicated; r != nil {
+		p.Unconfirmed = len(r.turns) - r.head
+	}
 	if queues > 0 {
 		p.Queues = sh.Longest(queues)
 	}
@@ -93,6 +96,7 @@ func (srv *Server) Snapshot(ctx context.Context, queues int) Snapshot {
 		Started:      srv.start,
 		Ready:        srv.Ready(),
 		Draining:     srv.draining.Load(),
+		Epoch:        srv.Leading(),
 		MaxWaiters:   srv.cfg.MaxWaiters,
 		Accepted:     srv.accepted.Load(),
 		Refused:      srv.refused.Load(),

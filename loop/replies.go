@@ -57,12 +57,13 @@ func (l *loop) markDirty(s *session) {
 
 // flushDirty writes what gathered in this turn, one write a session. Replies of
 // a session that still waits for another loop are held, so that they go out
-// together with the answers to come.
+// together with the answers to come. In a cluster those may take long: nothing is
+// held.
 func (l *loop) flushDirty() {
 	for i := 0; i < len(l.dirty); i++ { // a failed write may add to the list
 		s := l.dirty[i]
 		s.dirty = false
-		if s.abroad > 0 && s.replies < replyBatch {
+		if s.abroad > 0 && s.replies < replyBatch && l.replicated == nil {
 			continue
 		}
 		if s.phase == failing {

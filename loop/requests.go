@@ -118,6 +118,9 @@ func (l *loop) handleHandshake(s *session, buf []byte) int {
 // handleFrames serves the whole frames in buf and returns their length. It
 // stops early when the session is blocked, fails or ends.
 func (l *loop) handleFrames(s *session, buf []byte) int {
+	if !l.leads() {
+		return l.redirect(s, buf)
+	}
 	var r codec.Request
 	off := 0
 	for off < len(buf) {
@@ -162,7 +165,7 @@ func (l *loop) place(key []byte) (dst int, hash uint64) {
 func (l *loop) handleAcquire(s *session, r *codec.Request) {
 	budget := l.srv.budgets.Acquires
 	dst, hash := l.place(r.Key)
-	if dst == l.idx {
+	if dst == l.direct {
 		if !budget.Open() {
 			l.refuseInFlight(s, r)
 			return
@@ -203,7 +206,7 @@ func (l *loop) refuseInFlight(s *session, r *codec.Request) {
 // then nothing was done, and the session waits (§4.3).
 func (l *loop) handleRelease(s *session, r *codec.Request) bool {
 	dst, hash := l.place(r.Key)
-	if dst == l.idx {
+	if dst == l.direct {
 		if l.own().Release(l.now, r.Key, hash, r.ID) {
 			l.replyReleased(s, r.ID, r.Key)
 		} else {
@@ -225,7 +228,7 @@ func (l *loop) handleRelease(s *session, r *codec.Request) bool {
 // can know its token, and the key need not stay shut for the whole lease.
 func (l *loop) giveBack(key []byte, token uint64) {
 	dst, hash := l.place(key)
-	if dst != l.idx {
+	if dst != l.direct {
 		l.outboxFor(dst).add(message{kind: tellGiveBack, id: token, hash: hash}, key)
 		return
 	}

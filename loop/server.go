@@ -20,7 +20,7 @@ import (
 	"ticketing/shard"
 )
 
-// Server is a node in single mode: a listener, N loops and what they share.
+// Server is a node: a listener, N loops and what they share.
 type Server struct {
 	cfg     Config
 	log     *slog.Logger
@@ -56,6 +56,14 @@ type Server struct {
 	stalledLoops atomic.Bool   // some loop has sessions that wait for the release lane
 	untidy       chan struct{} // told when memory may be given back
 	publishing   sync.Mutex    // one reader of snapshots asks the loops at a time
+
+	// Of a cluster (lead.go).
+	changing sync.Mutex    // one change of the lead at a time
+	epoch    atomic.Uint64 // of our lead; 0: another's, or nobody's
+	deposed  chan struct{} // closed when every loop has given up the lead before; nil: there was none
+	givingUp atomic.Int32  // loops that have not yet
+	stopping sync.RWMutex  // held while somebody else wakes a loop
+	stopped  chan struct{} // closed: the loops stop, nobody may wake them
 }
 
 // New checks the configuration, starts the loops and binds the port. It does
@@ -71,6 +79,7 @@ func New(cfg Config) (*Server, error) {
 		seed:    maphash.MakeSeed(),
 		idle:    make(chan struct{}, 1),
 		untidy:  make(chan struct{}, 1),
+		stopped: make(chan struct{}),
 
 		handshakes: newHandshakes(cfg.Loops),
 	}
@@ -181,8 +190,9 @@ func (srv *Server) newLoop(i int) (*loop, error) {
 	l := &loop{
 		srv:       srv,
 		idx:       i,
+		direct:    i,
 		now:       now,
-		owned:     owned{holding: true, shared: srv.cfg.Loops > 1, armed: lease.Never},
+		owned:     owned{holding: true, shared: srv.cfg.Loops > 1 && srv.cfg.Replica == nil, armed: lease.Never},
 		epoll:     -1,
 		deadlines: lease.NewWheel(now),
 		outboxes:  make([]*batch, srv.cfg.Loops),
@@ -190,12 +200,16 @@ func (srv *Server) newLoop(i int) (*loop, error) {
 		alarm:     descriptor{-1},
 		shard: shard.New(shard.Config{
 			MaxWaiters: srv.cfg.MaxWaiters, Budgets: srv.budgets, Loops: srv.cfg.Loops,
+			Journal: srv.cfg.Replica != nil,
 		}, now),
 	}
 	if srv.tls.Load() != nil {
 		l.clear = make([]byte, 0, clearBuffer)
 	}
 	l.busy.Store(true)
+	if srv.cfg.Replica != nil {
+		l.replicated, l.direct = newReplicated(srv.cfg.Loops), -1
+	}
 	srv.loops[i] = l
 	var err error
 	if l.attention, err = newEventfd(); err != nil {
@@ -210,6 +224,7 @@ func (srv *Server) newLoop(i int) (*loop, error) {
 // stopLoops ends the event loops. What they still hold is closed by gnet. A loop
 // that does not end in time is left behind: the process is about to end.
 func (srv *Server) stopLoops() {
+	srv.refuseOrders()
 	if srv.client != nil {
 		stopped := make(chan error, 1)
 		go func() { stopped <- srv.client.Stop() }()

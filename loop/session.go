@@ -51,7 +51,9 @@ type session struct {
 	dirty       bool         // on the loop's dirty list
 	blocked     bool         // waits for the release lane; its input is left unparsed
 	paused      bool         // blocked, and its socket is not read
-	waitsAbroad bool         // has ever asked another loop to wait: that loop must hear of its end
+	waitsAbroad bool         // has ever asked a loop, in a batch, to wait: that loop must hear of its end
+	unserved    bool         // has asked for something that is not answered, because the lead was lost
+	lost        bool         // something it asked for may have been done under a lead that was lost (§9)
 }
 
 // saidLast reports whether nothing may be said behind what was said: the E is

@@ -27,12 +27,16 @@ const (
 	EndPlaintext                         // it did not speak TLS on a TLS port
 	EndTLS                               // the TLS handshake failed, or its TLS broke
 	EndPanic                             // a defect of ours, recovered at the callback's edge
+	EndMoved                             // M: another node leads (§9)
+	EndLeadershipLost                    // L, or nothing where no leader came to be known (§9)
+	EndNoLeader                          // E no_leader (§9)
 	EndReasons                           // how many there are
 )
 
 var endReasonNames = [EndReasons]string{
 	"client", "reset", "bad_op", "bad_request", "bad_lease", "bad_key", "line_too_long", "auth_failed",
 	"shutting_down", "handshake_timeout", "slow_reader", "backlog", "plaintext", "tls", "panic",
+	"moved", "leadership_lost", "no_leader",
 }
 
 // String returns the label value of the reason.
@@ -51,6 +55,7 @@ type LoopSnapshot struct {
 	Connections  int // live sessions of this loop
 	Keys         int // entries in the shard's table
 	Waiters      int // attempts parked in the shard
+	Unconfirmed  int // turns given to the replicated log whose answers are withheld; 0 on a single node
 	Shard        shard.Counters
 	Ended        [EndReasons]uint64 // sessions ended, by reason
 	BusyInFlight uint64             // acquires refused because the in-flight admission was closed
@@ -73,6 +78,7 @@ type Snapshot struct {
 	Started      time.Time
 	Ready        bool
 	Draining     bool
+	Epoch        uint64 // of the lead, on the node that leads a cluster; else 0
 	Loops        []LoopSnapshot
 	Gauges       []Gauge      // every row of §7 with a use and a limit
 	MaxWaiters   int          // limit of waiters per key

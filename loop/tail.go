@@ -81,7 +81,7 @@ func (l *loop) continueTail(s *session) {
 	if s.abroad == 0 {
 		l.sayError(s)
 	}
-	answered := s.abroad == 0 && !s.blocked && s.out == nil
+	answered := s.abroad == 0 && !s.blocked && s.out == nil && !l.awaitsNotice(s)
 	if answered {
 		l.sayGoodbye(s)
 	}

@@ -14,11 +14,12 @@ import (
 // loop is one event loop with its shard. Unless a field says otherwise only
 // the loop's goroutine touches it.
 type loop struct {
-	srv   *Server
-	idx   int           // shard i belongs to loop i
-	shard *shard.Shard  // reached through own
-	owned               // of shard and alarm
-	now   lease.Instant // read once a turn
+	srv    *Server
+	idx    int           // shard i belongs to loop i
+	direct int           // idx: what our sessions ask of our shard is decided at once; -1 in a cluster: all goes through batches
+	shard  *shard.Shard  // reached through own
+	owned                // of shard and alarm
+	now    lease.Instant // read once a turn
 
 	// Sessions.
 	slots     []slot
@@ -49,6 +50,8 @@ type loop struct {
 	commands  commandStack // any goroutine
 	depth     int          // callbacks of gnet within callbacks
 	draining  bool
+
+	replicated *replicated // of a cluster; nil on a single node
 
 	// Numbers that are published on request.
 	ended        [EndReasons]uint64
@@ -82,8 +85,14 @@ func (l *loop) end() {
 
 func (l *loop) finish() {
 	defer l.guard()
+	if l.replicated != nil {
+		l.takeConfirmed()
+	}
 	l.receive()
 	for {
+		if l.replicated != nil {
+			l.decideOwn()
+		}
 		l.visit()
 		l.deliver()
 		if len(l.dirty) == 0 {
@@ -94,6 +103,9 @@ func (l *loop) finish() {
 	}
 	if len(l.outgoing) > 0 {
 		l.sendOutboxes()
+	}
+	if l.replicated != nil {
+		l.submit()
 	}
 	if l.holding || l.deadlines.Next() < l.armedFor {
 		l.own()
