@@ -21,7 +21,8 @@ type scraped map[string][]string
 
 func scrape(t *testing.T) scraped {
 	t.Helper()
-	n := mustStart(t, serve())
+	cert, key := selfSigned(t, t.TempDir())
+	n := mustStart(t, serve("TLS_CERT_FILE="+cert, "TLS_KEY_FILE="+key))
 	s := scraped{}
 	for line := range strings.Lines(n.get("/metrics")) {
 		name, _, _ := strings.Cut(strings.FieldsFunc(line, func(r rune) bool { return r == '{' || r == ' ' })[0], "\n")
@@ -45,7 +46,7 @@ var (
 // words of PromQL, and the functions that are used here: another one in a query
 // is taken for a metric, and then missed.
 var words = []string{
-	"and", "or", "unless", "sum", "max", "min", "rate", "increase", "resets", "histogram_quantile", "label_values", "instance",
+	"and", "or", "unless", "sum", "max", "min", "rate", "increase", "resets", "histogram_quantile", "label_values", "instance", "time",
 }
 
 // added are labels that Prometheus adds, which no server exports.

@@ -129,6 +129,9 @@ func TestServerInItsCell(t *testing.T) {
 			t.Errorf("/metrics has no %s", name)
 		}
 	}
+	if strings.Contains(metrics, "process_start_time_seconds") {
+		t.Error("the boot time is seen, which the guide denies")
+	}
 	n.get("/debug/pprof/profile?seconds=1")
 
 	c.secrets(t, "hush\nhushhush")
