@@ -131,7 +131,7 @@ func (c *conn) queue(i uint16) {
 
 // receive reads once and handles all replies that are whole.
 func (c *conn) receive() {
-	n, err := unix.Read(c.fd, c.in[c.got:])
+	n, err := read(c.fd, c.in[c.got:])
 	switch {
 	case err == unix.EAGAIN || err == unix.EINTR:
 		return
@@ -157,11 +157,25 @@ func (c *conn) receive() {
 	c.got -= used
 }
 
+// readAhead asks for the states of the keys that are granted, which are far away
+// in memory. Asked for in one go, all of them come in the time of a few. It
+// returns nothing of meaning.
+func (c *conn) readAhead(replies []codec.Reply) (sum int64) {
+	if c.w.verify.locks != nil {
+		return 0
+	}
+	keys, slots := c.w.verify.keys, c.slots
+	for i := range replies {
+		r := &replies[i]
+		if at := int(r.Owner & (1<<slotBits - 1)); r.Op == codec.OpGranted && at < len(slots) {
+			sum ^= keys[slots[at].key].span
+		}
+	}
+	return sum
+}
+
 // handleSome handles whole replies at the front of b, as many as are looked at
 // together, and returns the bytes they had and whether there may be more.
-//
-// The states of their keys are far away in memory. Asked for in one go, all of
-// them come in the time of a few.
 func (c *conn) handleSome(b []byte) (used int, more bool) {
 	w := c.w
 	replies, broken := w.replies[:0], error(nil)
@@ -174,10 +188,8 @@ func (c *conn) handleSome(b []byte) (used int, more bool) {
 			break
 		}
 		used += n
-		if i := r.Owner & (1<<slotBits - 1); r.Op == codec.OpGranted && int(i) < len(c.slots) {
-			w.ahead ^= w.verify.readAhead(c.slots[i].key)
-		}
 	}
+	w.ahead = c.readAhead(replies)
 	for i := range replies {
 		c.handle(&replies[i], w.now)
 		if c.ended {
@@ -201,7 +213,7 @@ func (c *conn) flush() {
 		c.stamp(c.w.clock())
 	}
 	for c.written < len(c.out) {
-		n, err := unix.Write(c.fd, c.out[c.written:])
+		n, err := write(c.fd, c.out[c.written:])
 		if err == unix.EINTR {
 			continue
 		}

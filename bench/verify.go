@@ -86,15 +86,6 @@ func (v *verifier) done(key uint32) {
 	}
 }
 
-// readAhead asks for the state of a key that will be needed: memory that is far
-// away is asked for in one go, and near when it is. It returns nothing of meaning.
-func (v *verifier) readAhead(key uint32) int64 {
-	if v.locks != nil {
-		return 0
-	}
-	return v.keys[key].span
-}
-
 // grant is one A as it was received.
 type grant struct {
 	key          uint32

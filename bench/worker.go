@@ -56,6 +56,7 @@ type worker struct {
 	free     ring[free] // idle slots of the open loop
 	holds    ring[held]
 	armed    int64 // what the timer is set to; 0: not set
+	rest     int   // rounds until the next glance
 
 	dirty   []*conn
 	round   []grant // of this round
@@ -103,7 +104,7 @@ func (w *worker) work() {
 		w.beginDue()
 		w.releaseDue()
 		w.flush()
-		n, err := unix.EpollWait(w.epoll, events, w.timeout())
+		n, err := w.await(events, w.timeout())
 		if err != nil && err != unix.EINTR {
 			w.run.fail(err)
 			return
