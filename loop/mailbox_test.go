@@ -1,11 +1,76 @@
 package loop
 
 import (
+	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"ticketing/shard"
 )
+
+// twoLoops are two loops that nothing drives but the caller.
+func twoLoops(t testing.TB) (here, there *loop) {
+	t.Helper()
+	srv := &Server{cfg: Config{Loops: 2, MaxWaiters: 16}, budgets: shard.NewBudgets(1024, 1024), start: time.Now()}
+	srv.loops = make([]*loop, 2)
+	for i := range srv.loops {
+		l, err := srv.newLoop(i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.slots = []slot{{}} // the session that asks has ended
+		t.Cleanup(func() { l.attention.close(); l.alarm.close() })
+	}
+	return srv.loops[0], srv.loops[1]
+}
+
+// roundTrip sends so many asks to the other loop by mail and takes their answers.
+func roundTrip(t testing.TB, here, there *loop, asks int) {
+	b := here.outboxFor(there.idx)
+	for range asks {
+		if !here.srv.budgets.Releases.TryTake() {
+			t.Fatal("the lane is full")
+		}
+		b.releases++
+		b.add(message{kind: askRelease, id: 1}, []byte("a-key-of-24-bytes-length"))
+	}
+	here.sendOutboxes()
+	there.receive()
+	here.receive()
+	if b.releases != 0 || here.srv.budgets.Releases.Used() != 0 {
+		t.Fatalf("%d asks are not answered", b.releases)
+	}
+}
+
+// Mail allocates nothing once there is a batch.
+func TestMailAllocatesNothing(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	here, there := twoLoops(t)
+	for _, asks := range []int{1, 64, 512} {
+		roundTrip(t, here, there, asks) // makes room
+		if n := testing.AllocsPerRun(100, func() { roundTrip(t, here, there, asks) }); n != 0 {
+			t.Errorf("%d asks: %v allocations", asks, n)
+		}
+	}
+}
+
+// BenchmarkMail is a round trip without the threads' part in it: what the wake
+// costs is the eventfd's write.
+func BenchmarkMail(b *testing.B) {
+	for _, asks := range []int{1, 16, 64, 256} {
+		b.Run(fmt.Sprintf("asks=%d", asks), func(b *testing.B) {
+			here, there := twoLoops(b)
+			b.ReportAllocs()
+			for b.Loop() {
+				roundTrip(b, here, there, asks)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*asks), "ns/ask")
+		})
+	}
+}
 
 // The stack keeps each pusher's order, loses nothing, and tells exactly one
 // pusher of each emptying that it was first.
