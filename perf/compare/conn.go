@@ -70,6 +70,7 @@ func (c *conn) granted(s *slot) error {
 	g := c.g
 	if g.recording && s.sent >= g.since {
 		g.latency.add(g.now - s.sent)
+		g.longest = max(g.longest, g.now-s.sent)
 	}
 	if g.task != pairing {
 		g.filled++

@@ -22,6 +22,7 @@ type load interface {
 // slice is what one turn of a server has measured.
 type slice struct {
 	wall, cpu, own time.Duration // own: CPU of the generator
+	longest        int64         // acquire, ns; not measured of etcd
 	pairs          int64         // acquires with their releases; hand-overs where keys are contended
 }
 
@@ -65,6 +66,7 @@ type generator struct {
 	asked     int // acquires
 	filled    int // grants that are kept
 	latency   histogram
+	longest   int64 // of this turn
 
 	// With contended keys:
 	holder []int32 // slot of all, for each key; -1: nobody
@@ -153,7 +155,7 @@ func (g *generator) run(settle, d time.Duration) (slice, error) {
 	for patience := start + int64(d+10*time.Second); g.now < patience; {
 		if !g.recording && g.now >= start {
 			m = slice{wall: time.Duration(-g.now), cpu: -g.server.cpu(), own: -ownCPU(), pairs: -g.done()}
-			g.recording, end = true, g.now+int64(d)
+			g.recording, g.longest, end = true, 0, g.now+int64(d)
 		}
 		if g.recording && g.now >= end && g.done()+m.pairs > 0 {
 			break
@@ -166,6 +168,7 @@ func (g *generator) run(settle, d time.Duration) (slice, error) {
 	m.own += ownCPU()
 	m.pairs += g.done()
 	m.wall += time.Duration(g.now)
+	m.longest = g.longest
 	g.recording = false
 	if m.pairs == 0 {
 		return slice{}, fmt.Errorf("%s: nothing done within %v", g.server.name, m.wall)

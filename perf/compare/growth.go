@@ -136,7 +136,7 @@ func measureSweep(o *options) (*sweepSection, error) {
 	if out.Left > probe.connections*probe.depth {
 		return nil, fmt.Errorf("sweep: %d of %d keys are left; it was not measured", out.Left, out.Keys)
 	}
-	o.say("sweep of %d keys: with p99.9 %.0f max %.0f µs, without p99.9 %.0f max %.0f µs", out.Keys,
-		out.With.P999, out.With.Max, out.Without.P999, out.Without.Max)
+	o.say("sweep of %d keys: with p99.9 %.0f, of a turn %.0f, max %.0f µs, without %.0f, %.0f, %.0f µs", out.Keys,
+		out.With.P999, out.With.LongTurn, out.With.Max, out.Without.P999, out.Without.LongTurn, out.Without.Max)
 	return out, nil
 }

@@ -63,13 +63,14 @@ func ticketing(loops int, settings ...string) subject {
 	return subject{"ticketing-" + n, title, "LOOPS=" + n, start, newTicketingProtocol}
 }
 
+// startFloor runs the floor with as many processors as loops, as Ticketing does.
 func startFloor(*options) (*process, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
 	p := &process{name: "floor", cmd: exec.Command(self)}
-	p.cmd.Env = append(os.Environ(), floorVariable+"=1")
+	p.cmd.Env = append(os.Environ(), floorVariable+"=1", "GOMAXPROCS=1")
 	return launch(p, true)
 }
 

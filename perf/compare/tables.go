@@ -135,9 +135,9 @@ func growthTable(all []growth) string {
 
 func sweepTable(s *sweepSection) string {
 	var b strings.Builder
-	header(&b, "server with", "p50, µs", "p99, µs", "p99.9, µs", "longest, µs")
+	header(&b, "server with", "p50, µs", "p99, µs", "p99.9, µs", "longest of a turn, µs", "longest of all, µs")
 	for _, f := range []figures{s.With, s.Without} {
-		table(&b, f.Title, brief(f.P50), brief(f.P99), brief(f.P999), brief(f.Max))
+		table(&b, f.Title, brief(f.P50), brief(f.P99), brief(f.P999), brief(f.LongTurn), brief(f.Max))
 	}
 	return b.String()
 }

@@ -74,7 +74,7 @@ func targetsOf(r *result) (all []target) {
 		add("never early, "+l.What+": by how much at most", 0, max(0, -l.Min), "µs")
 	}
 	for _, m := range r.Memory {
-		bounds := map[string]float64{idleConnection: 1000, heldLock: 140, waiter: 100}
+		bounds := map[string]float64{idleConnection: 1024, heldLock: 140, waiter: 100}
 		if bound := bounds[m.Thing]; m.ID == loops1 && bound > 0 {
 			add(fmt.Sprintf("memory of each %s, %d of them", m.Thing, m.Count), bound, m.Bytes, "B")
 		}
@@ -87,7 +87,7 @@ func targetsOf(r *result) (all []target) {
 		add(fmt.Sprintf("server CPU of a pair beside %s, by beside %s", last.Title, first.Title), 1.2, last.Ratio.Median, "")
 	}
 	if r.Sweep != nil {
-		add(fmt.Sprintf("what the sweep of %d keys adds to the longest acquire", r.Sweep.Keys), 2000, r.Sweep.With.Max-r.Sweep.Without.Max, "µs")
+		add(fmt.Sprintf("what the sweep of %d keys adds to the longest acquire of a turn", r.Sweep.Keys), 2000, r.Sweep.With.LongTurn-r.Sweep.Without.LongTurn, "µs")
 	}
 	for _, b := range r.Bench {
 		if b.Shape == shapes[0] {

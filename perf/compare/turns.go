@@ -121,6 +121,7 @@ type figures struct {
 	P99       float64 `json:"p99_us"`                  //
 	P999      float64 `json:"p999_us"`                 //
 	Max       float64 `json:"max_us"`                  //
+	LongTurn  float64 `json:"long_turn_us"`            // the longest acquire of a turn, without the worst turns
 	Fairness  float64 `json:"max_by_min,omitempty"`    // grants of the client with most and with fewest
 	Peer      string  `json:"compared_with,omitempty"` // id
 }
@@ -136,7 +137,7 @@ func figuresOf(all []*contestant, with string) []figures {
 	var out []figures
 	for _, c := range all {
 		f := figures{ID: c.id, Title: c.title, Short: c.short,
-			P50: c.latency.quantile(.5), P99: c.latency.quantile(.99), P999: c.latency.quantile(.999), Max: micros(c.latency.max)}
+			P50: c.latency.quantile(.5), P99: c.latency.quantile(.99), P999: c.latency.quantile(.999), Max: micros(c.latency.max), LongTurn: c.longTurn()}
 		f.CPU = c.each(func(_ int, m slice) float64 { return perPair(m.cpu, m) })
 		f.Rate = c.each(func(_ int, m slice) float64 { return float64(m.pairs) / m.wall.Seconds() })
 		f.Generator = c.each(func(_ int, m slice) float64 { return perPair(m.own, m) })
@@ -150,6 +151,19 @@ func figuresOf(all []*contestant, with string) []figures {
 		out = append(out, f)
 	}
 	return out
+}
+
+// worstTurns are left out where the longest acquire is asked for: the machine has
+// hiccups of its own.
+const worstTurns = 4
+
+func (c *contestant) longTurn() float64 {
+	var all []int64
+	for _, m := range c.slices {
+		all = append(all, m.longest)
+	}
+	slices.Sort(all)
+	return micros(all[max(0, len(all)-1-worstTurns)])
 }
 
 func (c *contestant) each(f func(int, slice) float64) spread {
