@@ -32,7 +32,11 @@ func (c *client) act() {
 	if c.last || c.asked != nil {
 		return
 	}
-	if w.chance(0.4) { // any node: stale ones must not lie
+	stray, among := 0.4, keys
+	if w.wrong.cutsOnly {
+		stray, among = 0.7, 30*keys
+	}
+	if w.chance(stray) { // any node: stale ones must not lie
 		c.at = 1 + uint64(w.rng.IntN(len(w.nodes)))
 	} else if l := w.leader(); l != nil {
 		c.at = l.id
@@ -43,7 +47,7 @@ func (c *client) act() {
 		r.key, r.token = b.key, b.token
 		w.judge.releasing(b)
 	} else {
-		r.key = keyName(w.rng.IntN(keys))
+		r.key = keyName(w.rng.IntN(among))
 		r.wait, r.lease = uint8(w.rng.IntN(3)), uint8(1+w.rng.IntN(3))
 		if b != nil && !b.over && w.now >= b.end {
 			c.hold = nil

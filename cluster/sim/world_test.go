@@ -45,6 +45,8 @@ type mistakes struct {
 	leasesGoOn         bool // a new leader gives holders no full lease
 	expireAnyToken     bool // the end of a lease ends whoever holds the key then
 	readWithoutProof   bool // N and T are answered by whoever believes that it leads
+
+	cutsOnly bool // no mistake: the only faults are leaders cut off, for it shows in nothing else
 }
 
 // world is one run.
@@ -176,7 +178,11 @@ func (w *world) trouble() {
 		return
 	}
 	n := w.nodes[w.rng.IntN(len(w.nodes))]
-	switch w.rng.IntN(10) {
+	kind := w.rng.IntN(10)
+	if w.wrong.cutsOnly {
+		kind = 2 * w.rng.IntN(2)
+	}
+	switch kind {
 	case 0, 1: // cut a node off, in one direction or both, from one or all
 		if l := w.leader(); l != nil && w.chance(0.7) {
 			n = l
