@@ -73,9 +73,11 @@ func dial(t testing.TB, srv *Server) *peer {
 	}
 	t.Cleanup(func() { p.Close() })
 	_ = c.SetReadDeadline(time.Now().Add(patience))
-	p.r = bufio.NewReaderSize(p.Conn, 64<<10)
+	p.r = newPeerReader(p.Conn)
 	return p
 }
+
+func newPeerReader(c net.Conn) *bufio.Reader { return bufio.NewReaderSize(c, 64<<10) }
 
 // halfClose ends what the client says: with a FIN; over TLS with close_notify, and
 // without a FIN unless the test is about that.
