@@ -25,6 +25,10 @@ func newDriver(t testing.TB, srv *Server, depth int) *driver {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
+	return newDriverOn(c, depth)
+}
+
+func newDriverOn(c net.Conn, depth int) *driver {
 	d := &driver{c: c, in: make([]byte, 64<<10), tokens: make([]uint64, depth)}
 	for i := range depth {
 		d.keys = append(d.keys, fmt.Appendf(nil, "%s-%020d", c.LocalAddr().String()[10:], i))
