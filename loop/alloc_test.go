@@ -106,6 +106,30 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 	}
 }
 
+// With TLS crypto/tls allocates once or twice for a record that is read, on either
+// side and whatever is in it, and this package nothing.
+func TestTLSSteadyStateAllocations(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	srv := startServer(t, func(c *Config) { c.Loops, c.TLS = 1, serverTLS(t) })
+	d := newDriverOn(dial(t, srv).Conn, 64)
+	const rounds = 500
+	for range rounds {
+		d.pairs(t)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range rounds {
+		d.pairs(t)
+	}
+	runtime.ReadMemStats(&after)
+	// Four records: 64 requests in each of two, and their answers.
+	if n := float64(after.Mallocs-before.Mallocs) / rounds; n > 8.5 {
+		t.Errorf("%.2f allocations for 64 pairs", n)
+	}
+}
+
 // A waiter that parks, is handed the key over and hands it on allocates nothing.
 func TestHandOverAllocatesNothing(t *testing.T) {
 	if raceEnabled {

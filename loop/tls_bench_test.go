@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -241,5 +242,59 @@ func BenchmarkTLSMemory(b *testing.B) {
 				b.ReportMetric(float64(s.resident(b)-before)/connections, "B/connection")
 			}
 		})
+	}
+}
+
+// BenchmarkTLSBeside is how long a pair takes one client while 300 others on the
+// TLS port are silent, or come without TLS one after another, or are not there;
+// in turns.
+func BenchmarkTLSBeside(b *testing.B) {
+	const others, pairs = 300, 2000
+	s := startBenched(b, "tls")
+	served := newDriverOn(s.dial(b, s.tls), 1)
+	defer served.c.Close()
+	took := map[string][]time.Duration{}
+	for b.Loop() {
+		for _, beside := range []string{"nobody", "silent", "plaintext"} {
+			var all sync.WaitGroup
+			stop := make(chan struct{})
+			silent := make([]net.Conn, 0, others)
+			switch beside {
+			case "silent":
+				for range others {
+					silent = append(silent, s.dial(b, nil))
+				}
+			case "plaintext":
+				all.Go(func() {
+					for range others {
+						select {
+						case <-stop:
+							return
+						default:
+						}
+						c := s.dial(b, nil)
+						_, _ = c.Write([]byte{'\n'})
+						_, _ = io.Copy(io.Discard, c)
+						c.Close()
+					}
+				})
+			}
+			for range pairs {
+				start := time.Now()
+				served.pairs(b)
+				took[beside] = append(took[beside], time.Since(start))
+			}
+			close(stop)
+			all.Wait()
+			for _, c := range silent {
+				c.Close()
+			}
+		}
+	}
+	b.ReportMetric(0, "ns/op")
+	for beside, d := range took {
+		slices.Sort(d)
+		b.ReportMetric(float64(d[len(d)/2].Nanoseconds())/1e3, beside+"-p50-us")
+		b.ReportMetric(float64(d[len(d)*99/100].Nanoseconds())/1e3, beside+"-p99-us")
 	}
 }
