@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -177,7 +178,7 @@ func (n *Node) stop(err error) {
 func (n *Node) drive() {
 	defer func() {
 		if p := recover(); p != nil { // raft found its log in contradiction to what others say
-			n.log.Error("the consensus cannot go on", "reason", p)
+			n.log.Error("the consensus cannot go on", "reason", p, "stack", string(debug.Stack()))
 			n.stop(fmt.Errorf("the consensus cannot go on: %v; the data in %s contradicts the other nodes: %s", p, n.cfg.Dir, startAnew))
 		}
 	}()
@@ -205,8 +206,7 @@ func (n *Node) drive() {
 			default:
 			}
 		}
-		n.takeIn()
-		if !n.core.HasReady() {
+		if !n.takeIn() || !n.core.HasReady() {
 			continue
 		}
 		if err := n.pass(); err != nil {
@@ -217,12 +217,14 @@ func (n *Node) drive() {
 	}
 }
 
-// takeIn gives the core what has come in.
-func (n *Node) takeIn() {
+// takeIn gives the core what has come in. It reports false if that ends the
+// node.
+func (n *Node) takeIn() bool {
 	n.arrivals = n.inbox.take(n.arrivals)
 	for _, m := range n.arrivals.messages {
 		if err := n.core.Step(m); err != nil && !errors.Is(err, core.ErrIgnored) {
 			n.stop(fmt.Errorf("%w: update this node", err))
+			return false
 		}
 	}
 	for _, call := range n.arrivals.calls {
@@ -231,6 +233,7 @@ func (n *Node) takeIn() {
 	for i := range n.arrivals.turns {
 		n.core.Submit(n.arrivals.turns[i])
 	}
+	return true
 }
 
 // pass is one pass of the core.
@@ -307,8 +310,8 @@ func (n *Node) noteSaved(err error) {
 	if err == nil && index > n.snapshot {
 		n.snapshot = index
 		n.meter.snapshots.Add(1)
-		if index > keptEntries {
-			n.core.Compact(index - keptEntries)
+		if kept := min(keptEntries, n.cfg.SnapshotEvery); index > kept {
+			n.core.Compact(index - kept)
 		}
 		err = n.disk.drop(index)
 	}

@@ -103,7 +103,7 @@ func testLog(t *testing.T) *slog.Logger {
 	return slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
-func newRig(t *testing.T, n int) *rig {
+func newRig(t *testing.T, n int, change ...func(*Config)) *rig {
 	t.Helper()
 	r := &rig{t: t, cfgs: map[string]Config{}, nodes: map[string]*running{}}
 	var peers []Peer
@@ -111,8 +111,12 @@ func newRig(t *testing.T, n int) *rig {
 		peers = append(peers, Peer{fmt.Sprint("n", i), freeAddr(t)})
 	}
 	for _, p := range peers {
-		r.cfgs[p.Name] = Config{Node: p.Name, Cluster: "test", Peers: peers, Client: "client-" + p.Name + ":1",
+		cfg := Config{Node: p.Name, Cluster: "test", Peers: peers, Client: "client-" + p.Name + ":1",
 			Dir: t.TempDir(), Loops: 1, Logger: testLog(t).With("me", p.Name)}
+		for _, f := range change {
+			f(&cfg)
+		}
+		r.cfgs[p.Name] = cfg
 	}
 	for _, p := range peers {
 		r.start(p.Name)
@@ -161,6 +165,18 @@ func (r *rig) leader() *running {
 		}
 	}
 	r.t.Fatal("nobody leads after 20 s")
+	return nil
+}
+
+// other returns a node that is not n.
+func (r *rig) other(n *running) *running {
+	r.t.Helper()
+	for _, m := range r.nodes {
+		if m != n {
+			return m
+		}
+	}
+	r.t.Fatal("there is no other node")
 	return nil
 }
 
