@@ -2,6 +2,7 @@
 
 FUZZTIME  ?= 30s
 BENCHTIME ?= 1s
+SOAK      ?= 10m
 CHAOS     ?= 5m
 SEED      ?=
 ROUNDS    ?= 10
@@ -12,7 +13,7 @@ LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 
 # What tests need beside Go, as command:debian-package.
 DEBIAN := chromium:chromium sqlite3:sqlite3 pg_lsclusters:postgresql nft:nftables ss:iproute2 mkfs.ext4:e2fsprogs \
-	redis-server:redis-server memcached:memcached etcd:etcd-server systemd-analyze:systemd gnutls-cli:gnutls-bin openssl:openssl
+	redis-server:redis-server memcached:memcached etcd:etcd-server systemd-analyze:systemd
 
 # Packages by what is in them: files for debug builds, counts of allocations
 # (which the race detector changes), benchmarks.
@@ -23,7 +24,7 @@ BENCHES = $(call packages,^func Benchmark)
 
 .NOTPARALLEL:
 .PHONY: help run build test deps vet race e2e debug allocs bench-once bench compare-once compare profile \
-	compare-client chaos chaos-broken failover fuzz clean
+	compare-client soak chaos chaos-broken failover fuzz clean
 
 help: ## print this
 	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
@@ -84,11 +85,15 @@ chaos-broken: ## the same with known mistakes built in, one after another: each 
 failover: ## kill and move the leader under load, ROUNDS (10) times, and say how long nothing was granted
 	go run ./internal/chaos/run -failover $(ROUNDS)
 
+soak: ## hostile load on a real server for SOAK (10m), and each race at the clock's edges a million times
+	SOAK=$(SOAK) go test -count=1 -v -timeout 0 -run 'TestEdges|TestSocketEdges' ./shard ./loop
+	SOAK=$(SOAK) go test -count=1 -v -timeout 0 ./internal/soak
+
 fuzz: ## each fuzz target for FUZZTIME (30s), one after another
 	@grep -rnoE --include='*_test.go' '^func Fuzz\w+' . | sed -E 's|/[^/]*:[0-9]+:func | |' | \
 	while read -r package target; do \
 		echo "$$package $$target"; \
-		go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$package" || exit; \
+		go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 2s "$$package" || exit; \
 	done
 
 deps: ## install the Debian packages that tests need, where that is possible

@@ -31,6 +31,7 @@ var mayImport = map[string][]string{
 	"perf/goredis":    {"client"},
 	"deploy":          {},
 	"internal/e2e":    {},
+	"internal/soak":   {},
 	"internal/chaos":  {"client", "codec", "internal/chaos/history"},
 
 	"internal/chaos/history": {},

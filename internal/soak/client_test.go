@@ -1,0 +1,90 @@
+package soak
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"ticketing/auth"
+	"ticketing/codec"
+)
+
+// patience is how late an answer may be before it counts as lost.
+const patience = 30 * time.Second
+
+// client is one connection.
+type client struct {
+	*net.TCPConn
+	in *bufio.Reader
+}
+
+// errShort says that there was no connection to be had: the server is full or
+// out of descriptors, which the soak brings about itself.
+var errShort = errors.New("no connection")
+
+// dial connects and reads the challenge.
+func (s *server) dial() (*client, [auth.NonceSize]byte, error) {
+	c, err := net.DialTimeout("tcp", s.addr, patience)
+	if err != nil {
+		return nil, [auth.NonceSize]byte{}, errShort
+	}
+	cl := &client{c.(*net.TCPConn), bufio.NewReaderSize(c, 4096)}
+	_ = cl.SetDeadline(time.Now().Add(patience))
+	line, err := cl.in.ReadBytes('\n')
+	if err != nil {
+		cl.Close()
+		return nil, [auth.NonceSize]byte{}, errShort
+	}
+	nonce, ok := auth.ParseChallenge(line[:len(line)-1])
+	if !ok {
+		cl.Close()
+		return nil, nonce, fmt.Errorf("challenge %q", line)
+	}
+	return cl, nonce, nil
+}
+
+// login connects and answers the challenge.
+func (s *server) login() (*client, error) {
+	c, nonce, err := s.dial()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := c.Write(auth.AppendResponse(nil, []byte(secret), nonce)); err != nil {
+		c.Close()
+		return nil, errShort
+	}
+	return c, nil
+}
+
+// next reads one reply; io.EOF is the end between two.
+func (c *client) next() (r codec.Reply, err error) {
+	for want := 1; ; want++ {
+		b, err := c.in.Peek(want)
+		if err != nil {
+			if len(b) > 0 && err == io.EOF {
+				err = io.ErrUnexpectedEOF
+			}
+			return r, err
+		}
+		b, _ = c.in.Peek(c.in.Buffered())
+		n, err := codec.ParseReply(b, &r)
+		if err != nil {
+			return r, err
+		}
+		if n > 0 {
+			r.Text = append([]byte(nil), r.Text...)
+			_, err := c.in.Discard(n)
+			return r, err
+		}
+		want = len(b)
+	}
+}
+
+// reset closes with an RST.
+func (c *client) reset() {
+	_ = c.SetLinger(0)
+	c.Close()
+}

@@ -1,0 +1,169 @@
+package soak
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// The bounds of what the process may hold on to in the end, beyond the start.
+const (
+	moreGoroutines = 8
+	moreFiles      = 4
+	moreResident   = 64 << 20
+)
+
+// TestSoak runs for SOAK, with thousands of connections; without it for some
+// seconds, with hundreds.
+func TestSoak(t *testing.T) {
+	length, connections, guestsAtOnce, every := 10*time.Second, 200, 60, 3
+	if v := os.Getenv("SOAK"); v != "" {
+		var err error
+		if length, err = time.ParseDuration(v); err != nil {
+			t.Fatal("SOAK: ", err)
+		}
+		connections, guestsAtOnce, every = 3000, 400, 11
+	}
+	s := start(t, 8000)
+	if err := os.WriteFile(s.secrets+".client", []byte(secret+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	before, err := s.footprint()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("start: %v", before)
+	j := newJudge()
+	ctx, cancel := context.WithTimeout(t.Context(), length)
+	defer cancel()
+	s.ctx = ctx
+	var all sync.WaitGroup
+	all.Go(func() { s.verified(ctx, j, connections) })
+	for i := range 2 {
+		all.Go(func() { s.killed(ctx, j, uint64(i)) })
+	}
+	for _, g := range guests {
+		for i := range max(1, guestsAtOnce*g.share/100) {
+			all.Go(func() { s.host(ctx, j, g.name, g.visit, uint64(i)) })
+		}
+	}
+	all.Go(func() { s.disturb(ctx, j, every) })
+	all.Go(func() { s.watch(ctx, j, t) })
+	all.Wait()
+	s.judgeEnd(t, before)
+	for _, what := range slices.Sorted(maps.Keys(j.counts)) {
+		t.Logf("%7d %s", j.counts[what], what)
+	}
+	for _, wrong := range j.wrong {
+		t.Error(wrong)
+	}
+}
+
+// disturb exchanges secrets, and every so often takes descriptors away.
+func (s *server) disturb(ctx context.Context, j *judge, every int) {
+	for n := 1; pause(ctx, 2*time.Second); n++ {
+		s.rotate(n)
+		j.count("rotations")
+		if n%every == every-1 && s.loaded.Load() {
+			if err := s.starve(ctx, uint64(n%5), 1500*time.Millisecond); err != nil {
+				j.object("prlimit: %v", err)
+			}
+			j.count("shortages of descriptors")
+		}
+	}
+}
+
+// watch reads what the server tells of itself, and shows some of it.
+func (s *server) watch(ctx context.Context, j *judge, t *testing.T) {
+	begin, shown := time.Now(), time.Now()
+	for pause(ctx, time.Second) {
+		m, err := s.metrics()
+		if err != nil {
+			select {
+			case <-s.exited:
+				j.object("the server has ended: %v", s.cmd.ProcessState)
+				return
+			default:
+			}
+			j.count("scrapes that failed") // the admin endpoint needs a descriptor too
+			continue
+		}
+		j.count("scrapes")
+		for _, r := range []string{"connections", "waiters", "keys", "acquires_in_flight", "releases_in_flight"} {
+			used, limit := m[`ticketing_in_use{resource="`+r+`"}`], m[`ticketing_limit{resource="`+r+`"}`]
+			if used < 0 || limit == 0 || used > limit {
+				j.object("%v of %v %s are in use", used, limit, r)
+			}
+		}
+		if time.Since(shown) >= 10*time.Second {
+			shown = time.Now()
+			t.Logf("%v: %.0f connections, %.0f waiters, %.0f keys, %.0f goroutines, %.0f MiB resident, %.0f granted; %d objections",
+				time.Since(begin).Round(time.Second), m["ticketing_connections"], m["ticketing_waiters"], m["ticketing_keys"],
+				m["go_goroutines"], m["process_resident_memory_bytes"]/(1<<20), m[`ticketing_acquires_total{result="granted"}`], j.objections())
+		}
+	}
+}
+
+func (j *judge) objections() int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.counts["objections"]
+}
+
+// judgeEnd wants the process to be as at the start, all clients being gone.
+func (s *server) judgeEnd(t *testing.T, before footprint) {
+	var left string
+	var now footprint
+	for end := time.Now().Add(patience); ; time.Sleep(200 * time.Millisecond) {
+		m, err := s.metrics()
+		if err != nil {
+			t.Fatal(err)
+		}
+		left = ""
+		for name, v := range m {
+			switch {
+			case strings.HasPrefix(name, "ticketing_in_use{"), name == "ticketing_connections", name == "ticketing_waiters",
+				name == "ticketing_keys", strings.HasPrefix(name, "ticketing_loop_connections"):
+				if v != 0 {
+					left += fmt.Sprintf(" %s=%v", name, v)
+				}
+			case strings.HasPrefix(name, "ticketing_admission_open"):
+				if v != 1 {
+					left += fmt.Sprintf(" %s=%v", name, v)
+				}
+			case name == "ticketing_panics_total", name == "ticketing_admin_panics_total":
+				if v != 0 {
+					t.Fatalf("%s is %v", name, v)
+				}
+			}
+		}
+		if now, err = s.footprint(); err != nil {
+			t.Fatal(err)
+		}
+		small := now.goroutines <= before.goroutines+moreGoroutines && now.files <= before.files+moreFiles &&
+			now.rss <= before.rss+moreResident
+		if small && left == "" {
+			break
+		}
+		if time.Now().After(end) {
+			t.Errorf("not as at the start: %v, then %v;%s", before, now, left)
+			break
+		}
+	}
+	t.Logf("end: %v", now)
+	for _, bad := range []string{"panic", "DATA RACE", "fatal error", "goroutine ", secret} {
+		if strings.Contains(s.log.String(), bad) {
+			t.Errorf("the server logged %q", bad)
+		}
+	}
+	if t.Failed() {
+		log := s.log.String()
+		t.Logf("the server's log ends:\n%s", log[max(0, len(log)-4000):])
+	}
+}
