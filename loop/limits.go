@@ -17,9 +17,14 @@ const (
 	// this full is written even while the session waits for another loop.
 	replyBatch = 64
 
-	// unsentReplies is how many replies may wait for a slow client (§7). One
-	// more and the connection is closed.
-	unsentReplies = 256
+	// unsentReplies is how many replies may wait for a slow client (§7). With more
+	// the connection is closed, unless the client reads: every unsentLook at least
+	// one has left, which is long enough for a reader to be given a processor, and
+	// within unsentPatience it has read down to the limit. What gathers meanwhile is
+	// bounded by what a loop can answer in that time.
+	unsentReplies  = 256
+	unsentLook     = 250 * time.Millisecond
+	unsentPatience = time.Second
 
 	// progressTimeout is how long a begun frame may take (§1.6).
 	progressTimeout = 5 * time.Second

@@ -25,14 +25,10 @@ type loop struct {
 	slots     []slot
 	freeSlots []uint32
 	sessions  int          // live ones
-	deadlines *lease.Wheel // of sessions: handshake, progress, linger; values are slots
+	deadlines *lease.Wheel // of sessions: handshake, progress, linger, unsent replies; values are slots
 	dirty     []*session   // have replies to write or an end to reach
 	blocked   []*session   // wait for the release lane
 	serving   *session     // whom the turn is about; closed if the turn panics
-
-	// Requests that are parsed together.
-	parsed  [parsedTogether]request
-	fetched uint64 // of no meaning
 
 	// TLS.
 	clear  []byte // one record's data behind the rest of those before it
@@ -165,12 +161,20 @@ func (l *loop) expire() {
 		if !ok {
 			return
 		}
-		if s := l.slots[i].session; s != nil {
+		switch s := l.slots[i&^ofUnsent].session; {
+		case s == nil:
+		case i&ofUnsent != 0:
+			l.judgeUnsent(s)
+		default:
 			s.timer = 0
 			l.handleDeadline(s)
 		}
 	}
 }
+
+// ofUnsent marks the deadlines that judgeUnsent is for; the others are their
+// session's one timer.
+const ofUnsent = 1 << 31
 
 // handleDeadline acts on the deadline of s; what it means follows from its phase.
 func (l *loop) handleDeadline(s *session) {

@@ -1,6 +1,11 @@
 package loop
 
-import "ticketing/codec"
+import (
+	"golang.org/x/sys/unix"
+
+	"ticketing/codec"
+	"ticketing/lease"
+)
 
 // unsent knows which replies a slow client has not been sent. gnet counts the
 // bytes it still holds and does not show them; this keeps a copy, from the start
@@ -14,22 +19,63 @@ type unsent struct {
 	sent  int   // of bytes: what has left of the first reply
 	ends  []int // in bytes: where each reply ends
 
+	until lease.Instant // there are too many: when patience ends; 0: there are not
+	look  lease.Instant // and when to look again
+
 	clear     []byte // TLS: the replies in the records
 	clearEnds []int  // TLS: in clear, where each reply ends
 }
 
 // trackUnsent takes note of a batch, as it is on the way, that gnet could not
-// send whole and closes a client that leaves more than 256 replies unsent (§7).
+// send whole. With more than 256 replies unsent the client is closed (§7), unless
+// it reads: thousands of waits may end in one instant, and no client reads as fast
+// as that. So it is looked at again a little later, and closed if none of them has
+// left since, or if there are still too many when patience ends.
 func (l *loop) trackUnsent(s *session, replies, wire []byte) {
 	if s.unsent == nil {
 		s.unsent = &unsent{}
 	}
 	u := s.unsent
 	u.track(s, replies, wire)
+	if u.until != 0 {
+		return
+	}
 	u.settle(s.conn.OutboundBuffered())
 	if len(u.ends) > unsentReplies {
-		l.close(s, EndSlowReader)
+		u.until = l.now.Add(unsentPatience)
+		l.lookAgain(s)
 	}
+}
+
+func (l *loop) lookAgain(s *session) {
+	s.unsent.look = l.now.Add(unsentLook)
+	l.deadlines.Add(s.unsent.look, s.id.Slot|ofUnsent)
+}
+
+// judgeUnsent looks again at a client with too many replies unsent. The deadline
+// may be that of a former session of the slot, or of replies that are sent by now.
+func (l *loop) judgeUnsent(s *session) {
+	u := s.unsent
+	if u == nil || u.until == 0 || l.now < u.look || s.closed {
+		return
+	}
+	gone := u.settle(s.conn.OutboundBuffered())
+	switch {
+	case len(u.ends) <= unsentReplies:
+		u.until = 0
+	case gone == 0 && !writable(s.conn.Fd()) || l.now >= u.until:
+		l.close(s, EndSlowReader)
+	default:
+		l.lookAgain(s)
+	}
+}
+
+// writable says that the kernel would take more: what it had was read, and only
+// this loop was late to see it.
+func writable(fd int) bool {
+	poll := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}
+	n, err := unix.Poll(poll, 0)
+	return err == nil && n == 1 && poll[0].Revents&unix.POLLOUT != 0
 }
 
 // track appends a batch of whole replies of s, which on the way are the bytes wire.
@@ -83,12 +129,13 @@ func (u *unsent) replies() (replies []byte, sent int) {
 	return u.bytes, u.sent
 }
 
-// settle drops the replies that have left, when the last left bytes have not.
-func (u *unsent) settle(left int) {
+// settle drops the replies that have left, when the last left bytes have not, and
+// returns their number.
+func (u *unsent) settle(left int) (gone int) {
 	u.sent = len(u.bytes) - left
-	i, gone := 0, 0
+	i, start := 0, 0
 	for i < len(u.ends) && u.ends[i] <= u.sent {
-		gone = u.ends[i]
+		start = u.ends[i]
 		i++
 	}
 	if i > 0 && u.clearEnds != nil {
@@ -99,10 +146,11 @@ func (u *unsent) settle(left int) {
 			u.clearEnds[j] -= clear
 		}
 	}
-	u.bytes = append(u.bytes[:0], u.bytes[gone:]...)
+	u.bytes = append(u.bytes[:0], u.bytes[start:]...)
 	u.ends = append(u.ends[:0], u.ends[i:]...)
 	for j := range u.ends {
-		u.ends[j] -= gone
+		u.ends[j] -= start
 	}
-	u.sent -= gone
+	u.sent -= start
+	return i
 }

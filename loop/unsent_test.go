@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"ticketing/codec"
 )
@@ -141,4 +142,57 @@ func TestErrorToSlowClient(t *testing.T) {
 	if _, err := p.read(); err != io.EOF {
 		t.Fatalf("after the error: %v", err)
 	}
+}
+
+// burst returns a client with n attempts of long keys whose waits end at once.
+func burst(t *testing.T, srv *Server, name string, n int) (p *peer) {
+	t.Helper()
+	h, p := dial(t, srv), dial(t, srv)
+	var b []byte
+	for i := range n {
+		h.acquire(uint64(i), 0, 250, fmt.Sprintf("%s%0127d", name, i))
+		h.want(codec.OpGranted)
+		b = codec.AppendAcquire(b, uint64(i), 1, 250, fmt.Sprintf("%s%0127d", name, i))
+	}
+	p.send(b)
+	eventually(t, "all wait", func() bool { return srv.budgets.Waiters.Used() == n })
+	return p
+}
+
+// A client that reads is not taken for a slow one, however many replies are due
+// to it in one instant; one that does not read is.
+func TestBurstOfReplies(t *testing.T) {
+	const n, size = 4000, 1 + 8 + codec.MaxKey + 1
+	for _, loops := range []int{1, 4} {
+		t.Run(fmt.Sprintf("loops=%d", loops), func(t *testing.T) {
+			srv := startServer(t, func(c *Config) { c.Loops = loops })
+			p := burst(t, srv, "a", n)
+			letPass(srv, time.Second)
+			all := make([]byte, n*size)
+			if _, err := io.ReadFull(p.r, all); err != nil {
+				t.Fatal(err)
+			}
+			for i := range n {
+				if all[i*size] != byte(codec.OpTimeout) {
+					t.Fatalf("reply %d is %q", i, all[i*size:(i+1)*size])
+				}
+			}
+			p.release(1, held)
+			p.want(codec.OpNotHeld)
+
+			burst(t, srv, "b", n)
+			letPass(srv, time.Second)
+			eventually(t, "the slow client is closed", func() bool {
+				return srv.Snapshot(t.Context(), 0).ended(EndSlowReader) == 1
+			})
+		})
+	}
+}
+
+// ended is how many sessions have ended for a reason.
+func (s Snapshot) ended(r EndReason) (n uint64) {
+	for _, l := range s.Loops {
+		n += l.Ended[r]
+	}
+	return n
 }
