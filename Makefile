@@ -13,7 +13,7 @@ LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 
 # What tests need beside Go, as command:debian-package.
 DEBIAN := chromium:chromium sqlite3:sqlite3 pg_lsclusters:postgresql nft:nftables ss:iproute2 mkfs.ext4:e2fsprogs \
-	redis-server:redis-server memcached:memcached etcd:etcd-server systemd-analyze:systemd
+	redis-server:redis-server memcached:memcached etcd:etcd-server systemd-analyze:systemd gnutls-cli:gnutls-bin openssl:openssl
 
 # Packages by what is in them: files for debug builds, counts of allocations
 # (which the race detector changes), benchmarks.

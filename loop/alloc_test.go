@@ -25,6 +25,10 @@ func newDriver(t testing.TB, srv *Server, depth int) *driver {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
+	return newDriverOn(c, depth)
+}
+
+func newDriverOn(c net.Conn, depth int) *driver {
 	d := &driver{c: c, in: make([]byte, 64<<10), tokens: make([]uint64, depth)}
 	for i := range depth {
 		d.keys = append(d.keys, fmt.Appendf(nil, "%s-%020d", c.LocalAddr().String()[10:], i))
@@ -99,6 +103,30 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 				t.Errorf("%.3f allocations a pair", n)
 			}
 		})
+	}
+}
+
+// With TLS crypto/tls allocates once or twice for a record that is read, on either
+// side and whatever is in it, and this package nothing.
+func TestTLSSteadyStateAllocations(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	srv := startServer(t, func(c *Config) { c.Loops, c.TLS = 1, serverTLS(t) })
+	d := newDriverOn(dial(t, srv).Conn, 64)
+	const rounds = 500
+	for range rounds {
+		d.pairs(t)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range rounds {
+		d.pairs(t)
+	}
+	runtime.ReadMemStats(&after)
+	// Four records: 64 requests in each of two, and their answers.
+	if n := float64(after.Mallocs-before.Mallocs) / rounds; n > 8.5 {
+		t.Errorf("%.2f allocations for 64 pairs", n)
 	}
 }
 

@@ -30,6 +30,9 @@
 //	  - half-closed: the client sent its last byte while answers were outstanding; gnet has let go
 //	    of the connection, a duplicate of its descriptor carries the rest (tail.go).
 //
+// With TLS a handshake comes before all of this, on a goroutine of its own, and
+// records stand between the socket and the frames (tls.go).
+//
 // The package never decides who holds a key (package shard), never reads a
 // frame's bytes itself (package codec) and never serves HTTP (internal/admin).
 // cmd/ticketing calls it.

@@ -57,6 +57,7 @@ type peer struct {
 	net.Conn
 	tcp *net.TCPConn // below it
 	r   *bufio.Reader
+	fin bool // half-closes with a FIN behind close_notify
 }
 
 const patience = 20 * time.Second
@@ -67,21 +68,23 @@ func dial(t testing.TB, srv *Server) *peer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &peer{t: t, Conn: c, tcp: c.(*net.TCPConn)}
+	p := &peer{t: t, Conn: c, tcp: c.(*net.TCPConn), fin: finOfTests}
 	if srv.tls.Load() != nil {
 		p.Conn = dialTLS(t, c, &tls.Config{})
 	}
 	t.Cleanup(func() { p.Close() })
 	_ = c.SetReadDeadline(time.Now().Add(patience))
-	p.r = bufio.NewReaderSize(p.Conn, 64<<10)
+	p.r = newPeerReader(p.Conn)
 	return p
 }
+
+func newPeerReader(c net.Conn) *bufio.Reader { return bufio.NewReaderSize(c, 64<<10) }
 
 // halfClose ends what the client says: with a FIN; over TLS with close_notify, and
 // without a FIN unless the test is about that.
 func (p *peer) halfClose() {
 	err := p.Conn.(interface{ CloseWrite() error }).CloseWrite()
-	if err == nil && finOfTests {
+	if err == nil && p.fin {
 		err = p.tcp.CloseWrite()
 	}
 	if err != nil {

@@ -121,32 +121,83 @@ func (l *loop) handleFrames(s *session, buf []byte) int {
 	if !l.leads() {
 		return l.redirect(s, buf)
 	}
-	var r codec.Request
 	off := 0
 	for off < len(buf) {
-		n, reason := codec.ParseRequest(buf[off:], &r)
+		some, reason := l.parseSome(buf[off:])
+		for i := range some {
+			r := &some[i]
+			switch r.Op {
+			case codec.OpAcquire:
+				l.handleAcquire(s, r)
+			case codec.OpRelease:
+				if !l.handleRelease(s, r) {
+					return off
+				}
+			}
+			off += r.size
+			if s.closed && s.tail == nil {
+				return off
+			}
+		}
 		if reason != codec.ReasonNone {
 			l.maybeHintTLS(s, buf[off:])
 			l.fail(s, reason, endOf(reason))
 			return len(buf)
 		}
-		if n == 0 {
-			return off
-		}
-		switch r.Op {
-		case codec.OpAcquire:
-			l.handleAcquire(s, &r)
-		case codec.OpRelease:
-			if !l.handleRelease(s, &r) {
-				return off
-			}
-		}
-		off += n
-		if s.closed && s.tail == nil {
-			return off
+		if len(some) < parsedTogether {
+			break
 		}
 	}
 	return off
+}
+
+// request is a parsed frame and where its key belongs.
+type request struct {
+	codec.Request
+	size int // of the frame
+	dst  int
+	hash uint64
+}
+
+// parsedTogether is how many frames are parsed before the first of them is
+// served: what a processor can fetch from memory at a time.
+const parsedTogether = 12
+
+// parseSome parses whole frames at the front of buf, at most parsedTogether, and
+// returns them with what is wrong behind them. With very many keys the slots that
+// they need are far away in memory: asked for in one go, all come in the time of
+// one.
+func (l *loop) parseSome(buf []byte) ([]request, codec.Reason) {
+	some, off := l.parsed[:0], 0
+	for off < len(buf) && len(some) < parsedTogether {
+		some = some[:len(some)+1]
+		r := &some[len(some)-1]
+		n, reason := codec.ParseRequest(buf[off:], &r.Request)
+		if n == 0 || reason != codec.ReasonNone {
+			l.fetch(some[:len(some)-1])
+			return some[:len(some)-1], reason
+		}
+		if r.size = n; r.Key != nil {
+			r.dst, r.hash = l.place(r.Key)
+		}
+		off += n
+	}
+	l.fetch(some)
+	return some, codec.ReasonNone
+}
+
+// fetch asks for the slots of our keys among several requests.
+func (l *loop) fetch(some []request) {
+	if len(some) < 2 {
+		return
+	}
+	sum := uint64(0)
+	for i := range some {
+		if r := &some[i]; r.dst == l.direct && r.Key != nil {
+			sum ^= l.own().Fetch(r.hash)
+		}
+	}
+	l.fetched = sum
 }
 
 // place returns the loop whose shard a key belongs to, and the hash it has there.
@@ -162,9 +213,8 @@ func (l *loop) place(key []byte) (dst int, hash uint64) {
 }
 
 // handleAcquire carries out §3, here or in the shard the key belongs to.
-func (l *loop) handleAcquire(s *session, r *codec.Request) {
-	budget := l.srv.budgets.Acquires
-	dst, hash := l.place(r.Key)
+func (l *loop) handleAcquire(s *session, r *request) {
+	budget, dst, hash := l.srv.budgets.Acquires, r.dst, r.hash
 	if dst == l.direct {
 		if !budget.Open() {
 			l.refuseInFlight(s, r)
@@ -197,15 +247,15 @@ func (l *loop) handleAcquire(s *session, r *codec.Request) {
 }
 
 // refuseInFlight answers B because too many acquires are in flight (§7).
-func (l *loop) refuseInFlight(s *session, r *codec.Request) {
+func (l *loop) refuseInFlight(s *session, r *request) {
 	l.busyInFlight++
 	l.replyBusy(s, r.ID, r.Key)
 }
 
 // handleRelease carries out §4. It returns false when the release lane is full:
 // then nothing was done, and the session waits (§4.3).
-func (l *loop) handleRelease(s *session, r *codec.Request) bool {
-	dst, hash := l.place(r.Key)
+func (l *loop) handleRelease(s *session, r *request) bool {
+	dst, hash := r.dst, r.hash
 	if dst == l.direct {
 		if l.own().Release(l.now, r.Key, hash, r.ID) {
 			l.replyReleased(s, r.ID, r.Key)

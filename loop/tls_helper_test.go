@@ -56,6 +56,17 @@ func certificate(t testing.TB) tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
+func poolOf(t testing.TB, c tls.Certificate) *x509.CertPool {
+	t.Helper()
+	cert, err := x509.ParseCertificate(c.Certificate[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AddCert(cert)
+	return pool
+}
+
 // errCut is a FIN without a close_notify before it, which crypto/tls would pass
 // over in silence.
 var errCut = errors.New("the stream was cut")

@@ -17,14 +17,14 @@ const (
 )
 
 // recordSize returns the length of the record that b begins with, or 0 while its
-// header is not whole. Of a record that is too long the header is enough:
-// crypto/tls refuses it for that.
+// header is not whole. Of a record that is too long, or of no version of TLS,
+// the header is enough: crypto/tls refuses it for that.
 func recordSize(b []byte) int {
 	if len(b) < recordHeader {
 		return 0
 	}
 	n := int(binary.BigEndian.Uint16(b[recordHeader-2:]))
-	if n > recordSealed {
+	if n > recordSealed || b[1] != 3 {
 		n = 0
 	}
 	return recordHeader + n

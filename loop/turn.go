@@ -30,6 +30,10 @@ type loop struct {
 	blocked   []*session   // wait for the release lane
 	serving   *session     // whom the turn is about; closed if the turn panics
 
+	// Requests that are parsed together.
+	parsed  [parsedTogether]request
+	fetched uint64 // of no meaning
+
 	// TLS.
 	clear  []byte // one record's data behind the rest of those before it
 	sealed []byte // records to be written

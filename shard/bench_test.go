@@ -22,6 +22,7 @@ type bench struct {
 	now     lease.Instant
 	key     [24]byte
 	attempt Attempt
+	fetched uint64
 }
 
 func newBench() *bench {
@@ -89,6 +90,52 @@ func BenchmarkPair(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// BenchmarkPipeline is what a connection with 1024 requests under way makes: 12
+// acquires of keys that are anywhere, and as many releases of those of long ago;
+// with and without fetching what they need together.
+func BenchmarkPipeline(b *testing.B) {
+	const together, under = 12, 1020
+	for _, keys := range []int{1000, 100_000, 1_000_000} {
+		for _, fetch := range []bool{false, true} {
+			b.Run(fmt.Sprintf("keys=%d/fetch=%v", keys, fetch), func(b *testing.B) {
+				s := newBench()
+				s.hold(keys)
+				var names, tokens [under]int
+				next, at, sum := 0, 0, uint64(0)
+				each := func(f func(i int)) {
+					for i := at; i < at+together; i++ {
+						s.name(names[i])
+						f(i)
+					}
+				}
+				lookAhead := func(int) {
+					if fetch {
+						sum ^= s.Fetch(s.attempt.Hash)
+					}
+				}
+				b.ResetTimer()
+				defer reportCPU(b)()
+				for b.Loop() {
+					s.now += 500
+					each(lookAhead)
+					each(func(i int) { s.Release(s.now, s.attempt.Key, s.attempt.Hash, uint64(tokens[i])) })
+					for i := at; i < at+together; i++ {
+						names[i] = keys + next
+						next += 617
+					}
+					each(lookAhead)
+					each(func(i int) {
+						_, token := s.Acquire(s.now, &s.attempt)
+						tokens[i] = int(token)
+					})
+					at = (at + together) % under
+				}
+				s.fetched ^= sum
+			})
+		}
 	}
 }
 

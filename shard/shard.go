@@ -70,6 +70,14 @@ func (s *Shard) Keys() int { return s.index.count }
 // Waiters returns how many attempts are parked.
 func (s *Shard) Waiters() int { return s.waiters.Len() }
 
+// Fetch reads where a search for the key of that hash starts, so that it is near
+// when the search comes. What it returns means nothing.
+func (s *Shard) Fetch(hash uint64) uint64 {
+	fragment := fragmentOf(hash)
+	t := s.index.tableOf(fragment)
+	return t.at(t.home(fragment))
+}
+
 // find returns the index and entry of a key, or 0 and nil, and the slot that is
 // its or would be. All are valid until the index changes.
 func (s *Shard) find(fragment uint32, key []byte) (t *table, pos, i uint32, e *entry) {

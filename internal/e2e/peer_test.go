@@ -62,6 +62,7 @@ func (r reply) String() string {
 type peer struct {
 	t    testing.TB
 	conn *net.TCPConn
+	wire net.Conn // what frames are written to: conn, or TLS over it
 	in   *bufio.Reader
 }
 
@@ -80,7 +81,7 @@ func (s *server) tryDial(t testing.TB, rcvbuf int) (*peer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &peer{t: t, conn: c.(*net.TCPConn), in: bufio.NewReaderSize(c, 1<<16)}, nil
+	return &peer{t: t, conn: c.(*net.TCPConn), wire: c, in: bufio.NewReaderSize(c, 1<<16)}, nil
 }
 
 // dial connects, and closes when the test is over.
@@ -134,7 +135,7 @@ func (p *peer) write(frames ...[]byte) error {
 		b = append(b, f...)
 	}
 	p.conn.SetWriteDeadline(time.Now().Add(patience))
-	_, err := p.conn.Write(b)
+	_, err := p.wire.Write(b)
 	return err
 }
 
