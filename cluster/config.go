@@ -36,15 +36,7 @@ type Peer struct {
 	Addr string // host:port
 }
 
-const (
-	defaultSnapshotEvery = 20_000
-
-	// keptEntries stay in memory behind a snapshot, so that a node that was away
-	// for a moment needs no snapshot.
-	keptEntries = 5_000
-
-	maxName = 64 // bytes of a node's or a cluster's name
-)
+const maxName = 64 // bytes of a node's or a cluster's name
 
 // ParsePeers reads CLUSTER_PEERS: name=host:port, several with commas.
 func ParsePeers(text string) ([]Peer, error) {

@@ -91,7 +91,7 @@ func (n *Node) handleHello(w http.ResponseWriter, r *http.Request) {
 func (n *Node) maybeUpdate(m state.Member, h hello) {
 	now := m
 	now.Instance, now.Peer, now.Client = h.Instance, h.Peer, h.Client
-	if now == m || now.Validate() != nil {
+	if now == m || now.Validate() != nil || checkAddr("peer", now.Peer) != nil || checkAddr("client", now.Client) != nil {
 		return
 	}
 	n.inbox.call(func(c *core.Core) {
@@ -122,15 +122,20 @@ func ask(ctx context.Context, client *http.Client, base string, h hello) (a hell
 	return a, json.NewDecoder(io.LimitReader(resp.Body, maxHello)).Decode(&a)
 }
 
+// introduce replicates what has changed of this node itself, if it leads.
+func (n *Node) introduce() {
+	if v := n.view.Load(); v.Role != core.Follower {
+		if m, ok := v.member(n.id); ok {
+			n.maybeUpdate(m, n.hello())
+		}
+	}
+}
+
 // askAll asks every other node that is not being asked.
 func (l *links) askAll(ctx context.Context, answers chan<- answer) {
 	n := l.node
+	n.introduce()
 	h := n.hello()
-	if v := n.view.Load(); v.Role != core.Follower { // the leader need not ask itself
-		if m, ok := v.member(n.id); ok {
-			n.maybeUpdate(m, h)
-		}
-	}
 	for id, p := range l.known {
 		if p.asking {
 			continue

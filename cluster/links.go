@@ -157,6 +157,7 @@ func (l *links) run(stop <-chan struct{}) {
 			return
 		case <-l.change:
 			l.update()
+			l.node.introduce()
 		case <-ticker.C:
 			l.askAll(ctx, answers)
 		case a := <-answers:
@@ -189,6 +190,10 @@ func (l *links) update() {
 // link begins or corrects the link to a member.
 func (l *links) link(m state.Member) {
 	target := l.urlOf(m, "to")
+	if _, err := types.NewURLs([]string{target}); err != nil { // rafthttp would panic
+		l.node.log.Error("a member's address cannot be used", "node", m.Name, "peer", m.Peer, "error", err)
+		return
+	}
 	p := l.known[m.ID]
 	switch {
 	case p == nil:

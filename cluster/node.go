@@ -43,7 +43,9 @@ type Node struct {
 	arrivals arrivals
 	saved    chan error // the snapshot that is being written is on the disk
 	saving   uint64     // its index; 0: none is being written
+	keep     uint64     // entries that stay in memory behind it
 	snapshot uint64     // index of the last one on the disk
+	since    grown      // the last one was begun
 }
 
 // Open checks the settings, takes the node's address and reads its disk. The
@@ -270,6 +272,7 @@ func (n *Node) pass() error {
 }
 
 func (n *Node) save(r *core.Ready) error {
+	n.since.add(r.Entries)
 	if raft.IsEmptyHardState(r.HardState) && len(r.Entries) == 0 {
 		return nil
 	}
@@ -285,9 +288,11 @@ func (n *Node) save(r *core.Ready) error {
 // maybeSnapshot begins to write a snapshot when the log has grown enough. The
 // state is put into bytes at once and written beside the passes.
 func (n *Node) maybeSnapshot() error {
-	if n.saving != 0 || n.core.Machine().Index() < n.snapshot+n.cfg.SnapshotEvery {
+	if n.saving != 0 || n.core.Machine().Index() < n.snapshot+n.cfg.SnapshotEvery && n.since.bytes < snapshotBytes {
 		return nil
 	}
+	n.keep = n.since.keep(n.cfg.SnapshotEvery)
+	n.since = grown{}
 	s, err := n.core.Snapshot()
 	if err != nil || s == nil {
 		return err
@@ -310,8 +315,8 @@ func (n *Node) noteSaved(err error) {
 	if err == nil && index > n.snapshot {
 		n.snapshot = index
 		n.meter.snapshots.Add(1)
-		if kept := min(keptEntries, n.cfg.SnapshotEvery); index > kept {
-			n.core.Compact(index - kept)
+		if index > n.keep {
+			n.core.Compact(index - n.keep)
 		}
 		err = n.disk.drop(index)
 	}

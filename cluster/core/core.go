@@ -111,7 +111,10 @@ func (c *Core) Tick() {
 // loaded is refused: with an error that wraps state.ErrVersion if the node must
 // stop, for it cannot follow the others.
 func (c *Core) Step(m *raftpb.Message) error {
-	if m.GetType() == raftpb.MsgSnap {
+	switch m.GetType() {
+	case raftpb.MsgProp, raftpb.MsgReadIndex, raftpb.MsgTransferLeader:
+		return fmt.Errorf("a %v of node %x: %w", m.GetType(), m.GetFrom(), ErrIgnored) // each node decides these itself
+	case raftpb.MsgSnap:
 		if _, err := state.Load(m.GetSnapshot().GetData()); err != nil {
 			if !errors.Is(err, state.ErrVersion) {
 				err = fmt.Errorf("%w: %w", err, ErrIgnored)

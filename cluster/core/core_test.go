@@ -1,6 +1,7 @@
 package core
 
 import (
+	"errors"
 	"testing"
 
 	"go.etcd.io/raft/v3"
@@ -284,5 +285,22 @@ func TestSnapshotOfAnotherVersionIsRefused(t *testing.T) {
 	}
 	if w.nodes[2].Machine().Index() != 3 {
 		t.Error("it was loaded")
+	}
+}
+
+// What this node's own server did not decide is not proposed.
+func TestOthersProposeNothingHere(t *testing.T) {
+	w := newNet(t, 3)
+	n := w.elect(1)
+	before := n.Machine().Index()
+	for _, kind := range []raftpb.MessageType{raftpb.MsgProp, raftpb.MsgReadIndex, raftpb.MsgTransferLeader} {
+		m := &raftpb.Message{Type: kind.Enum(), From: new(uint64(2)), To: new(uint64(1)), Entries: []*raftpb.Entry{{Data: grant("a", 1)}}}
+		if err := n.Step(m); !errors.Is(err, ErrIgnored) {
+			t.Errorf("%v: %v", kind, err)
+		}
+	}
+	w.settle()
+	if n.Machine().Index() != before || n.Role() != Leading {
+		t.Errorf("%d entries, %v", n.Machine().Index()-before, n.Role())
 	}
 }
