@@ -33,6 +33,10 @@
 // With TLS a handshake comes before all of this, on a goroutine of its own, and
 // records stand between the socket and the frames (tls.go).
 //
+// As a node of a cluster a server gives what its shards decide to a Replica and
+// withholds the answers until that confirms them (replica.go, withheld.go); who
+// leads is told to it by Lead, Depose and Follow (lead.go, deposed.go).
+//
 // The package never decides who holds a key (package shard), never reads a
 // frame's bytes itself (package codec) and never serves HTTP (internal/admin).
 // cmd/ticketing calls it.

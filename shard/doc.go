@@ -31,6 +31,10 @@
 // whose deadline is not after now gets TimedOut, never the key. A waiter counts
 // against the limits of §7 until its outcome is out.
 //
+// In a cluster a shard keeps a journal of what it decides (journal.go), and a
+// lease starts when its grant is confirmed: until then nothing but a release
+// ends the hold.
+//
 // Where to read on: acquire.go and release.go are the two commands that
 // matter, queue.go parks, hands over and removes waiters, table.go finds
 // entries by key, sweep.go is what time alone does.
