@@ -1,0 +1,78 @@
+package chaos
+
+import (
+	"bufio"
+	"net"
+	"testing"
+	"time"
+
+	"ticketing/codec"
+)
+
+// A waiter sees the M that the official client hides.
+func TestSentinelHearsM(t *testing.T) {
+	if !apart(t) {
+		return
+	}
+	n := &node{name: "n1", ip: one}
+	l, err := net.Listen("tcp", n.clientAddr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	tell := make(chan struct{})
+	go func() {
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer c.Close()
+		in := bufio.NewReader(c)
+		in.ReadString('k')
+		in.ReadByte()
+		c.Write(codec.AppendGranted(nil, 7, 1, []byte("k")))
+		in.ReadString('k')
+		<-tell
+		c.Write(codec.AppendMoved(nil, "127.0.1.2:7400"))
+	}()
+	s, err := post(t.Context(), n, "k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	close(tell)
+	if said, took, err := s.told(); said != "M127.0.1.2:7400" || err != nil || took > notLater {
+		t.Errorf("told %q, %v, after %v", said, err, took)
+	}
+}
+
+// Without a word from the node a waiter does not wait for ever.
+func TestSentinelWithoutAWord(t *testing.T) {
+	if !apart(t) {
+		return
+	}
+	n := &node{name: "n1", ip: one}
+	l, err := net.Listen("tcp", n.clientAddr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if _, err := post(t.Context(), n, "k"); err == nil {
+		t.Error("a node that says nothing granted a key")
+	}
+}
+
+func TestGap(t *testing.T) {
+	t0 := time.Now()
+	at := func(ms int) time.Time { return t0.Add(time.Duration(ms) * time.Millisecond) }
+	p := &pulse{}
+	for _, ms := range []int{0, 10, 20, 70, 80, 200} {
+		p.grants = append(p.grants, beat{at(ms - 1), at(ms)})
+	}
+	for _, c := range []struct{ from, until, want int }{
+		{0, 20, 10}, {0, 80, 50}, {15, 30, 10}, {25, 60, 35}, {80, 150, 70}, {0, 300, 120},
+	} {
+		if got := p.gap(at(c.from), at(c.until)); got != time.Duration(c.want)*time.Millisecond {
+			t.Errorf("from %d to %d ms: %v, want %d ms", c.from, c.until, got, c.want)
+		}
+	}
+}
