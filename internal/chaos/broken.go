@@ -27,12 +27,12 @@ type edit struct {
 	Old, New string
 }
 
-// FindMistakes makes a run with each known mistake built in, and returns an
-// error unless each is found.
-func FindMistakes(ctx context.Context, cfg Config, out io.Writer) error {
+// FindMistakes makes a run with each known mistake built in that has the given
+// text in its name, and returns an error unless each is found.
+func FindMistakes(ctx context.Context, cfg Config, named string, out io.Writer) error {
 	var missed []string
 	for _, m := range mistakes {
-		if m.Single != cfg.Single {
+		if m.Single != cfg.Single || !strings.Contains(m.Name, named) {
 			continue
 		}
 		fmt.Fprintf(out, "--- %s\n", m.Name)

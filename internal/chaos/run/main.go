@@ -39,6 +39,7 @@ func run(ctx context.Context, args []string) error {
 	only := flags.String("only", "", "faults, separated by commas; empty: all of "+strings.Join(chaos.Faults(), ", "))
 	single := flags.Bool("single", false, "one server and no cluster")
 	broken := flags.Bool("broken", false, "run with each known mistake built in, and want each to be found")
+	mistake := flags.String("mistake", "", "of the known mistakes only those with this in their name")
 	failover := flags.Int("failover", 0, "measure that many rounds of fail-over instead")
 	keep := flags.Bool("keep", false, "keep history and logs when nothing was found, too")
 	flags.Parse(args)
@@ -66,7 +67,7 @@ func run(ctx context.Context, args []string) error {
 	case *failover > 0:
 		err = chaos.Enter(ctx, chaos.Job{Failover: &chaos.Failover{Binary: *binary, Dir: made, Rounds: *failover}}, os.Stdout)
 	case *broken:
-		err = chaos.FindMistakes(ctx, cfg, os.Stdout)
+		err = chaos.FindMistakes(ctx, cfg, *mistake, os.Stdout)
 	default:
 		err = chaos.Enter(ctx, chaos.Job{Run: &cfg}, os.Stdout)
 	}
