@@ -54,9 +54,13 @@ func (w *worker) quick(ctx context.Context) {
 	w.hold(ctx, w.warm(), 0, w.seconds(1, 3), 10*time.Millisecond)
 }
 
-// queue waits for a key that others want too.
+// queue waits for a key that others want too, and now and then lets them wait.
 func (w *worker) queue(ctx context.Context) {
-	w.hold(ctx, w.hot(), w.seconds(1, 4), w.seconds(1, 3), 30*time.Millisecond)
+	most := 30 * time.Millisecond
+	if w.random.IntN(8) == 0 {
+		most = 600 * time.Millisecond
+	}
+	w.hold(ctx, w.hot(), w.seconds(1, 4), w.seconds(1, 3), most)
 }
 
 // twice takes a key that nobody else knows, and takes it again: the second

@@ -18,9 +18,11 @@ var mistakes = []mistake{
 	},
 	{
 		Name: "the end of a lease ends whatever hold there is",
-		Edits: []edit{{"shard/sweep.go",
-			"if now < e.deadline {\n\t\ts.arm(i, e)",
-			"if false {\n\t\ts.arm(i, e)"}},
+		Edits: []edit{
+			{"shard/sweep.go", "if now < e.deadline {\n\t\ts.arm(i, e)", "if false {\n\t\ts.arm(i, e)"},
+			{"shard/release.go", "if s.journal != nil {\n\t\ts.disarm(e)", "if s.journal != nil {"},
+			{"shard/queue.go", "if e.deadline >= unconfirmed {", "if e.deadline >= unconfirmed || e.timer != 0 {"},
+		},
 		Only: []string{"transfer", "reset"},
 	},
 	{
