@@ -14,6 +14,10 @@ const (
 	warmKeys = 64
 )
 
+// strangers is one in how many workers does nothing but come anew: when there
+// are two leaders for a moment, somebody must be there who sees the new one.
+const strangers = 16
+
 // epoch is how long keys have the same names. A key that somebody's lost call
 // may hold proves less than one of which all is known; new names begin anew.
 const epoch = 12 * time.Second
@@ -23,7 +27,11 @@ const epoch = 12 * time.Second
 func (w *worker) work(ctx context.Context) {
 	calls := context.WithoutCancel(ctx)
 	for ctx.Err() == nil {
-		w.habit()(calls)
+		if w.id%strangers == 0 {
+			w.strange(calls)
+		} else {
+			w.habit()(calls)
+		}
 		w.pause(20 * time.Millisecond)
 	}
 }
@@ -34,7 +42,7 @@ func (w *worker) habit() func(context.Context) {
 		share int
 		do    func(context.Context)
 	}{
-		{40, w.quick}, {15, w.queue}, {20, w.twice}, {2, w.hoard}, {4, w.forget}, {3, w.late}, {8, w.foreign}, {3, w.leave}, {2, w.forge}, {4, w.strange},
+		{40, w.quick}, {15, w.queue}, {20, w.twice}, {2, w.hoard}, {4, w.forget}, {3, w.late}, {8, w.foreign}, {3, w.leave}, {2, w.forge}, {2, w.strange},
 	}
 	draw := 0
 	for _, h := range habits {
@@ -119,8 +127,8 @@ func (w *worker) strange(ctx context.Context) {
 	defer newcomer.Close()
 	regular := w.client
 	w.client = newcomer
-	key := w.warm()
-	t := w.acquire(ctx, key, w.seconds(0, 1), w.seconds(1, 3))
+	key := fmt.Sprint("cold", w.load.cold.Add(1))
+	t := w.acquire(ctx, key, 0, w.seconds(1, 3))
 	w.client = regular
 	if t != nil {
 		w.release(key, t.Token(), func() error { return w.client.Release(ctx, key, t.Token()) })
