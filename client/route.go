@@ -1,9 +1,12 @@
 package client
 
 import (
+	"errors"
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"ticketing/codec"
 )
 
 // route decides which server is connected to next, and when. It is under the
@@ -16,6 +19,7 @@ type route struct {
 	misses   int      // connections in a row that came to nothing
 	refusals int      // of those, the last ones in a row that only other settings cure
 	steers   int      // M and L in a row
+	election int      // the round in which a server said that no leader is known, from 1; 0: none has since there was service
 	reason   error    // why the last connection came to nothing; what is under way when none has yet
 	failed   bool     // reason is a failure
 }
@@ -30,6 +34,9 @@ func (r *route) delay() time.Duration {
 		return 0
 	}
 	d := backoffMax
+	if r.election != 0 && round < r.election+electionRounds {
+		d = backoffElection
+	}
 	if round <= 6 {
 		d = min(d, backoffMin<<(round-1))
 	}
@@ -44,6 +51,9 @@ func (r *route) miss(turn int, err error) {
 	}
 	r.turn++
 	r.misses++
+	if r.election == 0 && isNoLeader(err) {
+		r.election = 1 + r.misses/len(r.addrs)
+	}
 	if isRefusal(err) {
 		r.refusals++
 	} else {
@@ -81,8 +91,14 @@ func (r *route) fail(err error) { r.reason, r.failed = err, true }
 
 // proved notes that the target answers requests.
 func (r *route) proved() {
-	r.misses, r.refusals, r.steers = 0, 0, 0
+	r.misses, r.refusals, r.steers, r.election = 0, 0, 0, 0
 	r.reason, r.failed = nil, false
+}
+
+// isNoLeader reports whether a server said that no leader is known.
+func isNoLeader(err error) bool {
+	server, ok := errors.AsType[*ServerError](err)
+	return ok && server.Reason == codec.ReasonNoLeader.String()
 }
 
 // refused reports whether every server has refused this client for good.

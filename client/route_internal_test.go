@@ -62,3 +62,27 @@ func TestRouteDelaysByRound(t *testing.T) {
 		t.Fatal("steered by a session that is not on the target")
 	}
 }
+
+// While a leader is elected the delay stays short, and not for ever.
+func TestRouteDelaysInAnElection(t *testing.T) {
+	var r route
+	r.init([]string{"a:1", "b:1"})
+	r.miss(r.turn, errNoAnswer) // the leader is gone
+	for range 2*electionRounds - 1 {
+		r.miss(r.turn, &ServerError{Reason: "no_leader"})
+		r.miss(r.turn, errNoAnswer)
+		if r.misses < 2*electionRounds && r.delay() > backoffElection {
+			t.Fatalf("after %d misses the delay is %v", r.misses, r.delay())
+		}
+	}
+	if got := r.delay(); got < backoffMax/2 {
+		t.Fatalf("without a leader for long, the delay is %v", got)
+	}
+	r.proved()
+	for range 20 {
+		r.miss(r.turn, errNoAnswer)
+	}
+	if got := r.delay(); got < backoffMax/2 {
+		t.Fatalf("nobody speaks of an election any more, and the delay is %v", got)
+	}
+}
