@@ -81,11 +81,11 @@ const (
 	// connections; it doubles in between, and the upper half is random.
 	backoffMin = 25 * time.Millisecond
 	backoffMax = time.Second
-	// backoffElection bounds that delay for electionRounds rounds, some 3 s,
-	// when a server has said that no leader is known: one is being elected, and
-	// whoever waits for long waits for nothing.
+	// backoffElection bounds that delay for electionRounds rounds, some 3 s, when
+	// a server said that no leader is known, or named one that is gone: another
+	// is being elected, and who waits for long waits for nothing.
 	backoffElection = 100 * time.Millisecond
-	electionRounds  = 15
+	electionRounds  = 30
 	// freeSteers is how many M or L in a row are followed at once: a cluster
 	// that has just elected may need two. More are a ping-pong and back off.
 	freeSteers = 3

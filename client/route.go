@@ -19,7 +19,8 @@ type route struct {
 	misses   int      // connections in a row that came to nothing
 	refusals int      // of those, the last ones in a row that only other settings cure
 	steers   int      // M and L in a row
-	election int      // the round in which a server said that no leader is known, from 1; 0: none has since there was service
+	steered  bool     // the target was named by an M or L
+	election int      // the round, from 1, in which it showed that the leader is missing; 0: it has not, since there was service
 	reason   error    // why the last connection came to nothing; what is under way when none has yet
 	failed   bool     // reason is a failure
 }
@@ -29,7 +30,7 @@ func (r *route) init(addrs []string) { r.addrs, r.target = addrs, addrs[0] }
 // delay is how long the next connection waits: nothing until every address had
 // its try, then doubling by the round, with the upper half random.
 func (r *route) delay() time.Duration {
-	round := r.misses/len(r.addrs) + max(0, r.steers-freeSteers)
+	round := r.round()
 	if round == 0 {
 		return 0
 	}
@@ -43,6 +44,9 @@ func (r *route) delay() time.Duration {
 	return d/2 + rand.N(d/2)
 }
 
+// round counts the rounds without service.
+func (r *route) round() int { return r.misses/len(r.addrs) + max(0, r.steers-freeSteers) }
+
 // miss notes that a connection begun in that turn came to nothing and moves on
 // to the next address, unless another one of the same turn did so already.
 func (r *route) miss(turn int, err error) {
@@ -51,9 +55,10 @@ func (r *route) miss(turn int, err error) {
 	}
 	r.turn++
 	r.misses++
-	if r.election == 0 && isNoLeader(err) {
-		r.election = 1 + r.misses/len(r.addrs)
+	if r.election == 0 && (r.steered || isNoLeader(err)) {
+		r.election = 1 + r.round()
 	}
+	r.steered = false
 	if isRefusal(err) {
 		r.refusals++
 	} else {
@@ -73,6 +78,7 @@ func (r *route) steer(from, to string) bool {
 		return false
 	}
 	r.steers++
+	r.steered = true
 	if i := slices.Index(r.addrs, to); i >= 0 {
 		r.place = i
 	}
@@ -92,6 +98,7 @@ func (r *route) fail(err error) { r.reason, r.failed = err, true }
 // proved notes that the target answers requests.
 func (r *route) proved() {
 	r.misses, r.refusals, r.steers, r.election = 0, 0, 0, 0
+	r.steered = false
 	r.reason, r.failed = nil, false
 }
 

@@ -65,24 +65,33 @@ func TestRouteDelaysByRound(t *testing.T) {
 
 // While a leader is elected the delay stays short, and not for ever.
 func TestRouteDelaysInAnElection(t *testing.T) {
-	var r route
-	r.init([]string{"a:1", "b:1"})
-	r.miss(r.turn, errNoAnswer) // the leader is gone
-	for range 2*electionRounds - 1 {
-		r.miss(r.turn, &ServerError{Reason: "no_leader"})
-		r.miss(r.turn, errNoAnswer)
-		if r.misses < 2*electionRounds && r.delay() > backoffElection {
-			t.Fatalf("after %d misses the delay is %v", r.misses, r.delay())
+	for name, lose := range map[string]func(r *route){
+		"no leader is known": func(r *route) { r.miss(r.turn, &ServerError{Reason: "no_leader"}) },
+		"the leader is gone": func(r *route) {
+			r.steer(r.target, "gone:1")
+			r.miss(r.turn, errNoAnswer)
+		},
+	} {
+		var r route
+		r.init([]string{"a:1", "b:1"})
+		lose(&r)
+		if r.election == 0 {
+			t.Fatalf("%s: that is no sign of an election", name)
 		}
-	}
-	if got := r.delay(); got < backoffMax/2 {
-		t.Fatalf("without a leader for long, the delay is %v", got)
-	}
-	r.proved()
-	for range 20 {
-		r.miss(r.turn, errNoAnswer)
-	}
-	if got := r.delay(); got < backoffMax/2 {
-		t.Fatalf("nobody speaks of an election any more, and the delay is %v", got)
+		for last := r.election + electionRounds; r.round() < last; lose(&r) {
+			if r.delay() > backoffElection {
+				t.Fatalf("%s: in round %d the delay is %v", name, r.round(), r.delay())
+			}
+		}
+		if got := r.delay(); got < backoffMax/2 {
+			t.Fatalf("%s, for long: the delay is %v", name, got)
+		}
+		r.proved()
+		for range 20 {
+			r.miss(r.turn, errNoAnswer)
+		}
+		if got := r.delay(); got < backoffMax/2 {
+			t.Fatalf("%s, formerly: the delay is %v", name, got)
+		}
 	}
 }

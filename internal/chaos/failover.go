@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -52,7 +54,12 @@ func (f *Failover) measure(ctx context.Context, out io.Writer) error {
 	w := newWatch(c.nodes[:voters])
 	w.start()
 	defer w.end()
-	l, err := newLoad(clock{time.Now()}, 1, c.clientAddrs(), 4, f.Workers)
+	log, err := os.Create(filepath.Join(f.Dir, "clients.log"))
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	l, err := newLoad(clock{time.Now()}, 1, c.clientAddrs(), 4, f.Workers, log)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"math/rand/v2"
 	"net"
 	"slices"
@@ -42,8 +44,8 @@ func clientIP(i int) string { return fmt.Sprintf("127.0.2.%d", i+1) }
 
 // newLoad makes clients, each with an address of its own. Most know all nodes,
 // each beginning with another; one in three knows a single one and finds the
-// leader by what that one says.
-func newLoad(clk clock, seed uint64, addrs []string, clients, workers int) (*load, error) {
+// leader by what that one says. They say in log what becomes of their sessions.
+func newLoad(clk clock, seed uint64, addrs []string, clients, workers int, log io.Writer) (*load, error) {
 	l := &load{clock: clk, seed: seed, addrs: addrs}
 	for i := range clients {
 		first := i % len(addrs)
@@ -51,7 +53,9 @@ func newLoad(clk clock, seed uint64, addrs []string, clients, workers int) (*loa
 		if i%3 == 2 {
 			known = known[:1]
 		}
-		c, err := client.New(client.Config{Addrs: known, DialContext: dialFrom(clientIP(i))})
+		c, err := client.New(client.Config{
+			Addrs: known, DialContext: dialFrom(clientIP(i)), Logger: slog.New(slog.NewTextHandler(log, nil)).With("client", i+1),
+		})
 		if err != nil {
 			return nil, err
 		}

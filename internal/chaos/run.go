@@ -110,8 +110,11 @@ func (r *run) prepare(ctx context.Context) error {
 		return err
 	}
 	r.watch.start()
-	var err error
-	r.load, err = newLoad(r.clock, r.cfg.Seed, r.cluster.clientAddrs(), r.cfg.Clients, r.cfg.Workers)
+	log, err := os.Create(filepath.Join(r.cfg.Dir, "clients.log"))
+	if err != nil {
+		return err
+	}
+	r.load, err = newLoad(r.clock, r.cfg.Seed, r.cluster.clientAddrs(), r.cfg.Clients, r.cfg.Workers, log)
 	if err != nil {
 		return err
 	}
