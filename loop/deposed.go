@@ -12,6 +12,11 @@ import (
 // the new leader. An election takes less, nearly always.
 const lostPatience = 2 * time.Second
 
+// movedPatience is how long a session waits to be told where to go while no
+// leader is known, before it is told just that. When the lead is handed over,
+// the new leader is known within milliseconds.
+const movedPatience = 150 * time.Millisecond
+
 // What a session is told that ends because the lead is elsewhere (§9). They go
 // where a reason of an E goes, and are none of codec's.
 const (
@@ -126,14 +131,18 @@ func (l *loop) redirect(s *session, buf []byte) int {
 	return off
 }
 
-// stopWaiting ends the patience of those who are owed an L: this node leads now,
-// and cannot name itself.
+// stopWaiting ends the patience of those who wait for a leader's address: this
+// node leads now, and cannot name itself.
 func (l *loop) stopWaiting() {
 	for i := range l.slots {
-		if s := l.slots[i].session; s != nil && s.phase == failing && s.reason == reasonLost {
-			s.until = l.now
-			l.markDirty(s)
+		s := l.slots[i].session
+		if s == nil || s.phase != failing {
+			continue
 		}
+		if s.reason == reasonLost {
+			s.until = l.now
+		}
+		l.markDirty(s)
 	}
 	l.replicated.lostUntil = lease.Never
 }
@@ -149,8 +158,9 @@ func (l *loop) follow(leader string) {
 }
 
 // holdsNotice reports whether what the failing session s is to be told is not
-// known yet: for the other loops have not said what was lost, or it is owed an L
-// and nobody knows the new leader. When patience is over, nothing is said.
+// known yet: for the other loops have not said what was lost, or nobody knows the
+// new leader. When patience is over, who is owed an L is told nothing, and others
+// that there is no leader.
 func (l *loop) holdsNotice(s *session) bool {
 	r := l.replicated
 	if r == nil || s.phase != failing || !claimsUndone(s.reason) && s.reason != reasonLost {
@@ -159,7 +169,8 @@ func (l *loop) holdsNotice(s *session) bool {
 	if !r.deposing && s.lost {
 		s.reason, s.end = reasonLost, EndLeadershipLost
 	}
-	return (r.deposing || s.reason == reasonLost && r.leader == "") && l.now < l.noticeUntil(s)
+	unknown := r.leader == "" && (s.reason == reasonLost || s.reason == reasonMoved && r.deciding == 0)
+	return (r.deposing || unknown) && l.now < l.noticeUntil(s)
 }
 
 // awaitsNotice reports whether s must not end yet, though nothing more is decided
@@ -171,8 +182,11 @@ func (l *loop) awaitsNotice(s *session) bool {
 // noticeUntil is how long holdsNotice may say so. The end is not polled for: who
 // makes it come earlier marks the session dirty.
 func (l *loop) noticeUntil(s *session) lease.Instant {
-	if l.replicated.deposing {
+	switch {
+	case l.replicated.deposing:
 		return s.until
+	case s.reason == reasonMoved:
+		return s.until.Add(l.replicated.patience - closingTime)
 	}
 	return earlier(s.until, l.replicated.lostUntil)
 }

@@ -2,6 +2,7 @@ package loop
 
 import (
 	"sync/atomic"
+	"time"
 
 	"ticketing/lease"
 	"ticketing/shard"
@@ -41,6 +42,7 @@ type replicated struct {
 	deposing  bool          // since this loop gave up its shard, until all have
 	markers   int           // loops known to have given up theirs
 	lostUntil lease.Instant // how long those owed an L wait for the leader's address; Never until it is known who they are
+	patience  time.Duration // how long others wait for it
 
 	// Any goroutine.
 	confirmed atomic.Uint64 // turns numbered up to this are confirmed
@@ -56,7 +58,7 @@ type heldTurn struct {
 }
 
 func newReplicated(loops int) *replicated {
-	return &replicated{told: make([]*batch, loops), lostUntil: lease.Never}
+	return &replicated{told: make([]*batch, loops), lostUntil: lease.Never, patience: movedPatience}
 }
 
 // leads reports whether l takes requests.
