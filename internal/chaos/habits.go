@@ -16,7 +16,7 @@ const (
 
 // strangers is one in how many workers does nothing but come anew: when there
 // are two leaders for a moment, somebody must be there who sees the new one.
-const strangers = 16
+const strangers = 12
 
 // epoch is how long keys have the same names. A key that somebody's lost call
 // may hold proves less than one of which all is known; new names begin anew.
@@ -128,7 +128,10 @@ func (w *worker) strange(ctx context.Context) {
 	regular := w.client
 	w.client = newcomer
 	key := fmt.Sprint("cold", w.load.cold.Add(1))
-	t := w.acquire(ctx, key, 0, w.seconds(1, 3))
+	// Briefly: there may be a node that answers.
+	brief, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
+	defer cancel()
+	t := w.acquire(brief, key, 0, w.seconds(1, 3))
 	w.client = regular
 	if t != nil {
 		w.release(key, t.Token(), func() error { return w.client.Release(ctx, key, t.Token()) })
