@@ -55,6 +55,7 @@ type Core struct {
 	epoch     uint64 // of the latest Lead
 	leadTerm  uint64 // in which role is not Follower
 	following string // what the last Follow said
+	presumed  int    // ticks until a Depose's word for the next leader is taken back
 
 	turns    turns
 	transfer transfer
@@ -101,6 +102,7 @@ func New(cfg Config) (*Core, error) {
 func (c *Core) Tick() {
 	c.raft.Tick()
 	c.tickTransfer()
+	c.tickPresumed()
 	if c.promote++; c.promote >= promoteTicks && c.isLeader {
 		c.promote = 0
 		c.promoteLearners()

@@ -192,6 +192,48 @@ func TestTransferHandsOverWhatIsConfirmedAndNothingElse(t *testing.T) {
 	w.equal()
 }
 
+// A server whose node hands the lead over can send its clients on at once.
+func TestTransferNamesTheNextLeader(t *testing.T) {
+	w := newNet(t, 3)
+	n := w.elect(1)
+	next, _ := n.Machine().Member(2)
+	if err := n.Transfer(2); err != nil {
+		t.Fatal(err)
+	}
+	w.settle()
+	if got := n.deposes[0].Leader; next.Client == "" || got != next.Client {
+		t.Errorf("the leader is said to be at %q, want %q", got, next.Client)
+	}
+	if n.follow != next.Client {
+		t.Errorf("it follows %q", n.follow)
+	}
+}
+
+// If that node does not lead after all, the word is taken back.
+func TestNextLeaderThatDoesNotLead(t *testing.T) {
+	w := newNet(t, 3)
+	n := w.elect(1)
+	if err := n.Transfer(2); err != nil {
+		t.Fatal(err)
+	}
+	w.pass(1) // 2 is told
+	w.pass(2) // 2 asks for votes
+	w.cut[2], w.cut[3] = true, true
+	w.pass(1)
+	if n.Role() != Follower || n.deposes[0].Leader == "" {
+		t.Fatalf("%v, the leader is said to be at %q", n.Role(), n.deposes[0].Leader)
+	}
+	n.follow = "still"
+	w.tick(electionTicks - 1)
+	if n.follow != "still" {
+		t.Errorf("taken back too early")
+	}
+	w.tick(1)
+	if n.follow != "" {
+		t.Error("a leader that is none is still named")
+	}
+}
+
 func TestTransferToTheDeadIsGivenUp(t *testing.T) {
 	w := newNet(t, 3)
 	n := w.elect(1)

@@ -50,11 +50,18 @@ func (c *Core) serve() {
 // depose ends the epoch. While raft still has this node as leader, it waits in
 // role Deposed.
 func (c *Core) depose() {
+	handed := c.transfer
 	c.role = Deposed
 	c.transfer = transfer{}
 	c.counters.Deposes++
 	c.counters.Dropped += uint64(c.turns.reset())
 	_, client := c.Leader()
+	if c.lead == 0 && handed.told {
+		// Nearly certain, and known in a moment: who asks before that is sent
+		// the right way, and not told that there is no leader.
+		next, _ := c.machine.Member(handed.to)
+		client, c.presumed = next.Client, electionTicks
+	}
 	c.notice(Notice{Kind: NoticeDepose, Epoch: c.epoch, Leader: client, Proposed: slices.Clone(c.turns.proposed)})
 }
 
@@ -67,6 +74,17 @@ func (c *Core) follow() {
 	if client != c.following {
 		c.following = client
 		c.notice(Notice{Kind: NoticeFollow, Leader: client})
+	}
+}
+
+// tickPresumed takes back that the node the lead was handed to leads, if nobody
+// does after all.
+func (c *Core) tickPresumed() {
+	if c.presumed == 0 {
+		return
+	}
+	if c.presumed--; c.presumed == 0 && c.lead == 0 {
+		c.notice(Notice{Kind: NoticeFollow})
 	}
 }
 
