@@ -37,7 +37,7 @@ const (
 // Config says what to do to which server. [Defaults] has a value for each field
 // but Addrs, Duration and Ops.
 type Config struct {
-	Addrs  []string    // host:port; the first that accepts connections is used
+	Addrs  []string    // host:port; of several the first that executes requests, or where it points to
 	Secret []byte      // nil: the server asks for none (protocol §8)
 	TLS    *tls.Config // nil: none. It costs the generator two goroutines a connection
 

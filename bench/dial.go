@@ -64,7 +64,7 @@ func (r *run) dialAll(ctx context.Context) (links []link, err error) {
 				return
 			}
 			var err error
-			if links[i], err = r.dial(ctx, r.addr); err != nil {
+			if links[i], err = r.dial(ctx, r.addr, false); err != nil {
 				cancel(fmt.Errorf("%w: connection %d of %d to %s: %w", ErrNoSession, i+1, len(links), r.addr, err))
 			}
 		})
@@ -76,22 +76,9 @@ func (r *run) dialAll(ctx context.Context) (links []link, err error) {
 	return links, nil
 }
 
-// dialFirst finds the address that is used.
-func (r *run) dialFirst(ctx context.Context) (link, error) {
-	var failed []error
-	for _, addr := range r.cfg.Addrs {
-		l, err := r.dial(ctx, addr)
-		if err == nil {
-			r.addr = addr
-			return l, nil
-		}
-		failed = append(failed, fmt.Errorf("%s: %w", addr, err))
-	}
-	return none, fmt.Errorf("%w: %w", ErrNoSession, errors.Join(failed...))
-}
-
-// dial connects and shakes hands (§8).
-func (r *run) dial(ctx context.Context, addr string) (l link, err error) {
+// dial connects and shakes hands (§8), and if asked to, makes sure that the node
+// executes requests.
+func (r *run) dial(ctx context.Context, addr string, leads bool) (l link, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, auth.Timeout, fmt.Errorf("no session within %v", auth.Timeout))
 	defer cancel()
 	var dialer net.Dialer
@@ -117,6 +104,11 @@ func (r *run) dial(ctx context.Context, addr string) (l link, err error) {
 	}
 	if r.cfg.Secret != nil {
 		if err := authenticate(conn, r.cfg.Secret); err != nil {
+			return none, err
+		}
+	}
+	if leads {
+		if err := probe(conn); err != nil {
 			return none, err
 		}
 	}

@@ -34,7 +34,7 @@ func helpOfDefaults(options kong.HelpOptions, ctx *kong.Context) error {
 // benchRunCmd are the settings of a load test. What has a variable is a setting
 // of other client commands too.
 type benchRunCmd struct {
-	Addr       benchAddresses `env:"TICKETING_ADDR" range:"host:port, or several with commas, none twice" shown:"a server in this process" placeholder:"HOST:PORT,..." help:"The server; of several the first that accepts connections."`
+	Addr       benchAddresses `env:"TICKETING_ADDR" range:"host:port, or several with commas, none twice" shown:"a server in this process" placeholder:"HOST:PORT,..." help:"The server; of several the first that executes requests, or the one it points to."`
 	SecretFile text           `env:"AUTH_SECRET_FILE" range:"a file of secrets, one a line" placeholder:"FILE" help:"Where the secret is, the first one of the file. Instead of it the variable AUTH_SECRET may hold the secret itself."`
 	TLSCA      text           `name:"tls-ca" env:"TICKETING_TLS_CA" range:"a file of certificates in PEM" placeholder:"FILE" help:"Turns TLS on: the authorities that may vouch for the server."`
 	TLSCert    text           `name:"tls-cert" env:"TICKETING_TLS_CERT" range:"a file of certificates in PEM" placeholder:"FILE" help:"The certificate that the server is shown. Together with its key."`
