@@ -68,7 +68,7 @@ func benchFiles(cfg *bench.Config, inProcess bool) error {
 		need += 2 * uint64(cfg.Connections) // the two ends of a pair of sockets stand between
 	}
 	if inProcess {
-		need += filesNeeded(cfg.Connections, defaultLoops())
+		need += filesNeeded(cfg.Connections, defaultLoops(), 0)
 	}
 	if limit.Cur < need {
 		return environmentFailed(&settingError{"--connections", strconv.Quote(strconv.Itoa(cfg.Connections)),

@@ -12,16 +12,16 @@ import (
 )
 
 // filesNeeded is how many file descriptors a node may use at once: its
-// connections, its loops, the admin endpoint's connections, and a few that are
-// open for a moment or for the process itself.
-func filesNeeded(maxConnections, loops int) uint64 {
-	return uint64(maxConnections + loops*loop.DescriptorsPerLoop + admin.MaxConnections + loop.DescriptorsForItself)
+// connections, its loops, the admin endpoint's connections, a few that are open
+// for a moment or for the process itself, and more of cluster mode.
+func filesNeeded(maxConnections, loops, more int) uint64 {
+	return uint64(more + maxConnections + loops*loop.DescriptorsPerLoop + admin.MaxConnections + loop.DescriptorsForItself)
 }
 
 // fitFiles raises the limit of open files to what the machine allows, and
 // refuses settings that do not fit into it: better at the start than when the
 // last connections come.
-func fitFiles(maxConnections, loops int) error {
+func fitFiles(maxConnections, loops, more int) error {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
 		return fmt.Errorf("reading RLIMIT_NOFILE: %w", err)
@@ -32,7 +32,7 @@ func fitFiles(maxConnections, loops int) error {
 			limit = raised
 		}
 	}
-	need := filesNeeded(maxConnections, loops)
+	need := filesNeeded(maxConnections, loops, more)
 	if limit.Cur < need && limit.Cur != math.MaxUint64 {
 		return &settingError{
 			setting: connectionsSetting,

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"ticketing/cluster"
 	"ticketing/internal/admin"
 	"ticketing/internal/procs"
 	"ticketing/loop"
@@ -26,7 +27,10 @@ type node struct {
 	tls     *tlsSource
 	systemd manager
 
+	memberConfig *cluster.Config // nil: a single node
+
 	server *loop.Server
+	member *cluster.Node // nil: a single node
 }
 
 // readyPoll is how often a server that starts is asked whether it serves.
@@ -49,11 +53,17 @@ func (n *node) run(ctx context.Context, adminAddr string, cfg loop.Config) error
 	if err != nil {
 		return err
 	}
+	if adminListener != nil {
+		defer adminListener.Close()
+	}
+	if n.memberConfig != nil {
+		if n.member, err = cluster.Open(*n.memberConfig); err != nil {
+			return environmentFailed(err)
+		}
+		cfg.Replica = n.member
+	}
 	n.server, err = loop.New(cfg)
 	if err != nil {
-		if adminListener != nil {
-			adminListener.Close()
-		}
 		return startFailed(cfg.ListenAddr, err)
 	}
 	endAdmin, err := n.startAdmin(ctx, adminListener, cfg.Processors)
@@ -105,9 +115,11 @@ func (n *node) startAdmin(ctx context.Context, ln net.Listener, processors *proc
 	if ln == nil {
 		return func() {}, nil
 	}
-	endpoint, err := admin.New(admin.Config{
-		Source: n.server, Build: build(), Logger: n.log, Processors: processors,
-	})
+	cfg := admin.Config{Source: n.server, Build: build(), Logger: n.log, Processors: processors}
+	if n.member != nil {
+		cfg.Cluster = memberView{n.member}
+	}
+	endpoint, err := admin.New(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -132,6 +144,8 @@ func (n *node) serve(ctx context.Context, signals <-chan os.Signal, adminListene
 	if err := n.awaitReady(ended); err != nil {
 		return err
 	}
+	failed, leave := n.takePart(ctx)
+	defer leave()
 	n.announce(adminListener)
 	n.systemd.ready()
 	watching, stopWatching := context.WithCancel(context.WithoutCancel(ctx))
@@ -147,6 +161,8 @@ func (n *node) serve(ctx context.Context, signals <-chan os.Signal, adminListene
 			}
 			n.log.Info("ended")
 			return nil
+		case err := <-failed: // what is not answered by now never will be
+			return environmentFailed(err)
 		case s := <-signals:
 			switch {
 			case s == syscall.SIGHUP:
@@ -157,7 +173,10 @@ func (n *node) serve(ctx context.Context, signals <-chan os.Signal, adminListene
 				draining = true
 				n.log.Info("draining", "signal", s.String())
 				n.systemd.stopping()
-				drain()
+				go func() {
+					n.handOver()
+					drain()
+				}()
 			}
 		}
 	}
@@ -185,6 +204,10 @@ func (n *node) announce(adminListener net.Listener) {
 	n.listening("client", n.server.Addr())
 	if adminListener != nil {
 		n.listening("admin", adminListener.Addr())
+	}
+	if n.member != nil {
+		n.log.Info("taking part in a cluster", "cluster", n.memberConfig.Cluster, "node", n.memberConfig.Node,
+			"clients_come_to", n.memberConfig.Client, "data", n.memberConfig.Dir)
 	}
 }
 

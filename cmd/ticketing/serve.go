@@ -38,22 +38,7 @@ type serveCmd struct {
 
 	Check bool `help:"Check settings, files and limits, and end: exit code 0, or 2 or 1 and what is wrong. Nothing is bound or started."`
 
-	unservedSettings
-}
-
-// unservedSettings belong to what this build does not have. They are known so
-// that giving one is an error that says so.
-type unservedSettings struct {
-	ClusterNodeID          unserved `name:"cluster-node-id" env:"CLUSTER_NODE_ID" hidden:"" feature:"cluster mode"`
-	ClusterName            unserved `name:"cluster-name" env:"CLUSTER_NAME" hidden:"" feature:"cluster mode"`
-	ClusterPeers           unserved `name:"cluster-peers" env:"CLUSTER_PEERS" hidden:"" feature:"cluster mode"`
-	ClusterListen          unserved `name:"cluster-listen" env:"CLUSTER_LISTEN" hidden:"" feature:"cluster mode"`
-	ClusterAdvertiseClient unserved `name:"cluster-advertise-client" env:"CLUSTER_ADVERTISE_CLIENT" hidden:"" feature:"cluster mode"`
-	ClusterDataDir         unserved `name:"cluster-data-dir" env:"CLUSTER_DATA_DIR" hidden:"" feature:"cluster mode"`
-	ClusterJoin            unserved `name:"cluster-join" env:"CLUSTER_JOIN" hidden:"" feature:"cluster mode"`
-	ClusterTLSCertFile     unserved `name:"cluster-tls-cert-file" env:"CLUSTER_TLS_CERT_FILE" hidden:"" feature:"cluster mode"`
-	ClusterTLSKeyFile      unserved `name:"cluster-tls-key-file" env:"CLUSTER_TLS_KEY_FILE" hidden:"" feature:"cluster mode"`
-	ClusterTLSCAFile       unserved `name:"cluster-tls-ca-file" env:"CLUSTER_TLS_CA_FILE" hidden:"" feature:"cluster mode"`
+	clusterFlags
 }
 
 // defaultLoops is half the CPUs this process may use: the other half is left
@@ -90,7 +75,15 @@ func (c *serveCmd) Run(ctx context.Context, p *process) error {
 		return settingFailed(&settingError{adminSetting, strconv.Quote(given),
 			"the same as " + listenSetting + "; allowed is another host:port, or empty for none"})
 	}
-	if err := fitFiles(int(c.MaxConnections), int(c.Loops)); err != nil {
+	member, err := c.clusterConfig()
+	if err != nil {
+		return settingFailed(err)
+	}
+	maxKeys, moreFiles := int(c.MaxKeys), 0
+	if member != nil {
+		maxKeys, moreFiles = loop.ClusterMaxKeys, clusterFiles
+	}
+	if err := fitFiles(int(c.MaxConnections), int(c.Loops), moreFiles); err != nil {
 		return environmentFailed(err)
 	}
 	if c.Check {
@@ -104,6 +97,13 @@ func (c *serveCmd) Run(ctx context.Context, p *process) error {
 		log:     newLogger(p.stderr, string(c.LogLevel), string(c.LogFormat)),
 		secrets: c.secretSource(),
 		tls:     c.tlsSource(),
+	}
+	if member != nil {
+		member.Logger = n.log
+		n.memberConfig = member
+		if insecurePeers(member) {
+			n.log.Warn("ALLOW_INSECURE: every host that reaches this node's port for the others can take part in the cluster", "cluster_peers", c.ClusterPeers.value)
+		}
 	}
 	if encryption != nil {
 		logCertificate(n.log, "TLS for clients", encryption)
@@ -121,7 +121,7 @@ func (c *serveCmd) Run(ctx context.Context, p *process) error {
 		MaxConnections:  int(c.MaxConnections),
 		MaxWaiters:      int(c.MaxWaiters),
 		MaxTotalWaiters: int(c.MaxTotalWaiters),
-		MaxKeys:         int(c.MaxKeys),
+		MaxKeys:         maxKeys,
 		DrainTimeout:    time.Duration(c.DrainTimeout),
 		Secrets:         secrets,
 		TLS:             encryption,

@@ -241,7 +241,7 @@ func limited(t *testing.T, files uint64, args ...string) *exec.Cmd {
 }
 
 func TestFileLimit(t *testing.T) {
-	need := filesNeeded(100, 1)
+	need := filesNeeded(100, 1, 0)
 	args := []string{"--max-connections=100", "--loops=1"}
 	text := failsToStart(t, limited(t, need-1, args...), exitEnvironment)
 	want := fmt.Sprintf(`MAX_CONNECTIONS (--max-connections) is "100": needs %d open files and RLIMIT_NOFILE allows %d`, need, need-1)
@@ -262,7 +262,7 @@ func TestFileLimit(t *testing.T) {
 // is served.
 func TestFileLimitHoldsEveryConnection(t *testing.T) {
 	const connections = 100
-	s := start(t, limited(t, filesNeeded(connections, 2), fmt.Sprintf("--max-connections=%d", connections), "--loops=2"))
+	s := start(t, limited(t, filesNeeded(connections, 2, 0), fmt.Sprintf("--max-connections=%d", connections), "--loops=2"))
 	var all []*conn
 	for range connections {
 		all = append(all, s.dial())

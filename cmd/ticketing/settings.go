@@ -24,7 +24,6 @@ type (
 		given bool
 		value string
 	}
-	unserved struct{} // refused: belongs to what this build does not have
 )
 
 // settingError names a setting whose value is not allowed.
@@ -164,15 +163,6 @@ func (t *text) Decode(ctx *kong.DecodeContext) error {
 		*t = text{given: true, value: given}
 		return true
 	})
-}
-
-// Decode implements kong.MapperValue. What is not served must not be ignored:
-// somebody who asks for TLS is not given plaintext.
-func (*unserved) Decode(ctx *kong.DecodeContext) error {
-	return &settingError{
-		setting: settingName(ctx.Value.Flag),
-		problem: "is set, and this build does not serve " + ctx.Value.Tag.Get("feature") + ": leave it unset",
-	}
 }
 
 // bounds splits a range tag. It panics when the tag is no range: a mistake in

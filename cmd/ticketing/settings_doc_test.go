@@ -75,7 +75,7 @@ func TestFilesInTheGuide(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := fmt.Sprintf("that is %d.", filesNeeded(int(c.MaxConnections), 1)); !strings.Contains(string(guide), want) {
+	if want := fmt.Sprintf("that is %d.", filesNeeded(int(c.MaxConnections), 1, 0)); !strings.Contains(string(guide), want) {
 		t.Errorf("%s does not say %q", guidePath, want)
 	}
 }

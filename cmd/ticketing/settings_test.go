@@ -65,6 +65,7 @@ func TestDefaults(t *testing.T) {
 		ListenAddr: "127.0.0.1:7400", AdminAddr: "127.0.0.1:7401", Loops: count(defaultLoops()),
 		MaxConnections: 1024, MaxWaiters: 2048, MaxTotalWaiters: 16384, MaxKeys: 1048576,
 		DrainTimeout: span(10 * time.Second), LogLevel: "info", LogFormat: "text",
+		clusterFlags: clusterFlags{ClusterName: text{true, "ticketing"}},
 	})
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)

@@ -35,6 +35,7 @@ var mayImport = map[string][]string{
 	"internal/chaos":  {"client", "codec", "internal/chaos/history"},
 
 	"internal/chaos/history": {},
+	"internal/clustertest":   {},
 	"internal/chaos/run":     {"internal/chaos"},
 
 	"internal/rules": {},
