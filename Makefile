@@ -23,7 +23,7 @@ ALLOCS  = $(call packages,AllocsPerRun)
 BENCHES = $(call packages,^func Benchmark)
 
 .NOTPARALLEL:
-.PHONY: help run build test deps vet race e2e debug allocs bench-once bench compare-once compare profile \
+.PHONY: help run cluster build test deps vet race e2e debug allocs bench-once bench compare-once compare profile \
 	compare-client soak chaos chaos-broken failover fuzz clean
 
 help: ## print this
@@ -31,6 +31,9 @@ help: ## print this
 
 run: build ## run a server on 127.0.0.1:7400, its dashboard on http://127.0.0.1:7401
 	exec bin/ticketing serve
+
+cluster: build ## run three nodes of a cluster on 127.0.1.1 to 127.0.1.3, data in cluster-data
+	exec deploy/cluster/local.sh
 
 build: ## build bin/ticketing
 	go build -ldflags '$(LDFLAGS)' -o bin/ticketing ./cmd/ticketing
