@@ -18,6 +18,7 @@ type mistake struct {
 	Edits  []edit
 	Only   []string // the faults that bring it to light
 	Single bool     // it needs no cluster
+	Quiet  bool     // it shows when there is no load
 }
 
 // An edit changes one file. What it replaces must be there once, or building
@@ -61,7 +62,7 @@ func (m *mistake) find(ctx context.Context, cfg Config, out io.Writer) (bool, er
 		return false, err
 	}
 	defer os.RemoveAll(dir)
-	cfg.Dir, cfg.Only, cfg.Binary = dir, m.Only, filepath.Join(dir, "ticketing")
+	cfg.Dir, cfg.Only, cfg.Quiet, cfg.Binary = dir, m.Only, m.Quiet, filepath.Join(dir, "ticketing")
 	if err := m.build(ctx, cfg.Binary, dir); err != nil {
 		return false, err
 	}

@@ -26,6 +26,7 @@ var faults = []fault{
 	{name: "disk failure", image: true, inject: diskFailure},
 	{name: "power cut", image: true, inject: powerCut},
 	{name: "transfer", inject: transfer},
+	{name: "two leaders", inject: twoLeaders},
 	{name: "members", inject: changeMembers},
 }
 

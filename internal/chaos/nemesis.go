@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"ticketing/internal/chaos/history"
 )
 
 // A nemesis breaks things, one after another, now and then two at once.
@@ -21,6 +23,7 @@ type nemesis struct {
 
 	done     map[string]int // faults by kind
 	problems []string       // what a fault showed to be wrong
+	found    []history.Violation
 }
 
 // A fault breaks something. It returns what it did, and how it is undone; a

@@ -24,6 +24,7 @@ type Config struct {
 	Single   bool          // one server and no cluster
 	Only     []string      // faults; empty: all
 	Workers  int           // 0: 48
+	Quiet    bool          // no workers at all
 	Clients  int           // 0: 6
 }
 
@@ -61,6 +62,9 @@ func notified() (context.Context, context.CancelFunc) {
 func (cfg *Config) run(ctx context.Context, out io.Writer) error {
 	if cfg.Workers == 0 {
 		cfg.Workers = 48
+	}
+	if cfg.Quiet {
+		cfg.Workers = 0
 	}
 	if cfg.Clients == 0 {
 		cfg.Clients = 6
@@ -268,6 +272,7 @@ func (r *run) judge() {
 	rep.Term, rep.Elections = term, changes
 	rep.Violations = append(rep.Violations, history.Check(ops)...)
 	rep.Violations = append(rep.Violations, history.Patience(ops, busy)...)
+	rep.Violations = append(rep.Violations, r.nemesis.found...)
 	bad, compared := history.Hashes(marks)
 	rep.Violations = append(rep.Violations, bad...)
 	rep.Compared = compared
