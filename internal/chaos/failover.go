@@ -28,6 +28,10 @@ const (
 	medianFailover  = 1500 * time.Millisecond
 	longestFailover = 3 * time.Second
 	longestTransfer = 50 * time.Millisecond
+
+	// quiet is how long nothing may be granted when nothing is done to the
+	// cluster, for a planned move to be judged.
+	quiet = 20 * time.Millisecond
 )
 
 // A pulse is grants under steady load, each with its call.
@@ -73,7 +77,7 @@ func (f *Failover) measure(ctx context.Context, out io.Writer) error {
 	defer ended.Wait()
 	defer stop()
 
-	var kills, transfers []time.Duration
+	var kills, transfers, usuals []time.Duration
 	for i := range f.Rounds {
 		elected, took, err := p.kill(ctx, c, w)
 		if err != nil {
@@ -84,17 +88,29 @@ func (f *Failover) measure(ctx context.Context, out io.Writer) error {
 		if err != nil {
 			return err
 		}
-		transfers = append(transfers, gap)
+		transfers, usuals = append(transfers, gap), append(usuals, usual)
 		fmt.Fprintf(out, "round %2d  leader killed: %6.0f ms until the first new grant, %6.0f until there was a leader; lead moved: %6.1f ms without a grant (%.1f ms before)\n",
 			i+1, ms(took), ms(elected), ms(gap), ms(usual))
 	}
-	slices.Sort(kills)
-	slices.Sort(transfers)
-	fmt.Fprintf(out, "leader killed: median %.0f ms, most %.0f ms\nlead moved:    median %.1f ms, most %.1f ms\n",
-		ms(kills[len(kills)/2]), ms(kills[len(kills)-1]), ms(transfers[len(transfers)/2]), ms(transfers[len(transfers)-1]))
-	if kills[len(kills)/2] > medianFailover || kills[len(kills)-1] > longestFailover || transfers[len(transfers)/2] > longestTransfer {
-		return fmt.Errorf("promised are %v at the median and %v at most for a killed leader, %v for a planned move",
-			medianFailover, longestFailover, longestTransfer)
+	return verdict(out, kills, transfers, usuals)
+}
+
+// verdict prints the figures and holds them against what is promised.
+func verdict(out io.Writer, kills, transfers, usuals []time.Duration) error {
+	for _, all := range [][]time.Duration{kills, transfers, usuals} {
+		slices.Sort(all)
+	}
+	middle := len(kills) / 2
+	fmt.Fprintf(out, "leader killed: median %.0f ms, most %.0f ms\nlead moved:    median %.1f ms, most %.1f ms; before it: median %.1f ms\n",
+		ms(kills[middle]), ms(kills[len(kills)-1]), ms(transfers[middle]), ms(transfers[len(transfers)-1]), ms(usuals[middle]))
+	if kills[middle] > medianFailover || kills[len(kills)-1] > longestFailover {
+		return fmt.Errorf("promised are %v at the median and %v at most for a killed leader", medianFailover, longestFailover)
+	}
+	switch {
+	case usuals[middle] > quiet:
+		fmt.Fprintf(out, "the planned move is not judged: the machine is so busy that grants wait without it\n")
+	case transfers[middle] > longestTransfer:
+		return fmt.Errorf("promised are %v for a planned move", longestTransfer)
 	}
 	return nil
 }

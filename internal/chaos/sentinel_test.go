@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"bufio"
+	"io"
 	"net"
 	"testing"
 	"time"
@@ -73,6 +74,29 @@ func TestGap(t *testing.T) {
 	} {
 		if got := p.gap(at(c.from), at(c.until)); got != time.Duration(c.want)*time.Millisecond {
 			t.Errorf("from %d to %d ms: %v, want %d ms", c.from, c.until, got, c.want)
+		}
+	}
+}
+
+func TestVerdict(t *testing.T) {
+	few := func(ms ...int) (all []time.Duration) {
+		for _, n := range ms {
+			all = append(all, time.Duration(n)*time.Millisecond)
+		}
+		return all
+	}
+	for _, c := range []struct {
+		kills, transfers, usuals []time.Duration
+		ok                       bool
+	}{
+		{few(1500, 3000, 700), few(50, 10, 400), few(5, 5, 5), true},
+		{few(1501, 1501, 700), few(10, 10, 10), few(5, 5, 5), false},
+		{few(700, 700, 3001), few(10, 10, 10), few(5, 5, 5), false},
+		{few(700, 700, 700), few(51, 51, 10), few(20, 20, 20), false},
+		{few(700, 700, 700), few(51, 51, 10), few(21, 21, 20), true}, // not judged
+	} {
+		if err := verdict(io.Discard, c.kills, c.transfers, c.usuals); (err == nil) != c.ok {
+			t.Errorf("%v, %v, %v: %v", c.kills, c.transfers, c.usuals, err)
 		}
 	}
 }
