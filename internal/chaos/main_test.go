@@ -46,14 +46,6 @@ func apart(t *testing.T) bool {
 	return false
 }
 
-// needCluster skips a test while the server has no cluster mode.
-func needCluster(t *testing.T, binary string) {
-	t.Helper()
-	if out, err := exec.Command(binary, "cluster", "--help").CombinedOutput(); err != nil {
-		t.Skipf("this server has no cluster mode: %s", out)
-	}
-}
-
 // server builds the server once.
 var server = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "ticketing-chaos-server-")

@@ -62,7 +62,6 @@ func TestCluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err, binary)
 	}
-	needCluster(t, binary)
 	r, err := runIn(t, Config{Binary: binary, Duration: briefly, Seed: uint64(time.Now().UnixNano() % 1e6)})
 	if err != nil {
 		t.Fatal(err)
@@ -78,11 +77,6 @@ func TestCluster(t *testing.T) {
 // A cluster with a mistake is found.
 func TestMistakeIsFound(t *testing.T) {
 	needSpace(t)
-	binary, err := server()
-	if err != nil {
-		t.Fatal(err, binary)
-	}
-	needCluster(t, binary)
 	i := slices.IndexFunc(mistakes, func(m mistake) bool { return strings.HasPrefix(m.Name, provedBy) })
 	found, err := mistakes[i].find(t.Context(), Config{Dir: t.TempDir(), Duration: barely, Seed: 1}, logOf{t})
 	if err != nil {
