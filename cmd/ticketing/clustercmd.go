@@ -126,6 +126,14 @@ func (c *clusterTransferCmd) Run(ctx context.Context, p *process) error {
 	return err
 }
 
+// rounds is how often several nodes are gone through for the leader, and
+// betweenRounds the pause: the lead may move while they are asked, and does when
+// the leader itself is to be removed.
+const (
+	rounds        = 5
+	betweenRounds = 300 * time.Millisecond
+)
+
 // change has the leader make a change. Of several nodes, those that say that
 // they are not the leader, or that do not answer, are passed over.
 func (f *nodesFlags) change(ctx context.Context, p *process, what string, body *admin.ClusterChange) error {
@@ -136,11 +144,24 @@ func (f *nodesFlags) change(ctx context.Context, p *process, what string, body *
 	if err != nil {
 		return err
 	}
-	var notLeader, unreachable error
+	several := len(f.AdminAddr.list()) > 1
+	for round := 1; ; round++ {
+		notLeader, err := f.round(ctx, what, data)
+		if notLeader == nil || !several || round == rounds {
+			return cmp.Or(notLeader, err)
+		}
+		time.Sleep(betweenRounds)
+	}
+}
+
+// round asks each node once. It returns the error of one that is not the leader,
+// if none made the change or refused it, and otherwise what came of it.
+func (f *nodesFlags) round(ctx context.Context, what string, data []byte) (notLeader, err error) {
+	var unreachable error
 	for _, addr := range f.AdminAddr.list() {
 		_, err := askCluster(ctx, addr, http.MethodPost, "/cluster/"+what, data)
 		if err == nil {
-			return nil
+			return nil, nil
 		}
 		told := fmt.Errorf("cluster %s at %s: %w", what, addr, err)
 		var refused *refusedChange
@@ -150,12 +171,12 @@ func (f *nodesFlags) change(ctx context.Context, p *process, what string, body *
 		case refused.answer.NotLeader:
 			notLeader = environmentFailed(told)
 		case refused.answer.Unknown:
-			return &exitError{exitIndeterminate, told}
+			return nil, &exitError{exitIndeterminate, told}
 		default:
-			return environmentFailed(told)
+			return nil, environmentFailed(told)
 		}
 	}
-	return cmp.Or(notLeader, unreachable)
+	return notLeader, unreachable
 }
 
 // refusedChange is an answer of a node that is not yes.
