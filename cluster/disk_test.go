@@ -153,7 +153,7 @@ func TestDropKeepsWhatARestartNeeds(t *testing.T) {
 	}
 	last := uint64(10)
 	data := make([]byte, walSegment/2)
-	for range 6 { // each fills half a file of the log
+	for range 4 { // each fills half a file of the log
 		last++
 		e := &raftpb.Entry{Index: new(last), Term: new(uint64(2)), Data: data}
 		if err := d.save(&raftpb.HardState{Term: new(uint64(2)), Commit: new(last)}, []*raftpb.Entry{e}); err != nil {

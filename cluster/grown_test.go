@@ -33,6 +33,7 @@ func TestWhatIsKeptIsBoundedByEntriesAndBytes(t *testing.T) {
 
 // A log of few large entries makes a snapshot too.
 func TestLargeEntriesMakeASnapshot(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, 1)
 	n := r.leader()
 	n.inbox.call(func(*core.Core) { n.since.bytes = snapshotBytes })

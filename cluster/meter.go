@@ -14,7 +14,8 @@ import (
 type meter struct {
 	commit, applied atomic.Uint64 // indexes
 	leaders         atomic.Uint64 // changes of the leader seen
-	snapshots       atomic.Uint64 // written
+	snapshots       atomic.Uint64 // of this node's own state, written
+	received        atomic.Uint64 // snapshots that came from a leader
 	deposes         atomic.Uint64
 	overheard       atomic.Uint64 // messages dropped, for too many waited
 

@@ -261,6 +261,7 @@ func (n *Node) pass() error {
 			return err
 		}
 		n.snapshot = r.Snapshot.GetMetadata().GetIndex()
+		n.meter.received.Add(1)
 		news = true
 	}
 	if err := n.save(r); err != nil {

@@ -10,6 +10,7 @@ import (
 )
 
 func TestThreeNodesAgree(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, 3)
 	n := r.leader()
 	n.grant(t, "a", "b")
@@ -25,6 +26,7 @@ func TestThreeNodesAgree(t *testing.T) {
 }
 
 func TestLeaderIsReplacedAndComesBack(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, 3)
 	n := r.leader()
 	n.grant(t, "a", "b")
@@ -44,6 +46,7 @@ func TestLeaderIsReplacedAndComesBack(t *testing.T) {
 }
 
 func TestTransferIsQuickAndLosesNothing(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, 3)
 	n := r.leader()
 	n.grant(t, "a")
@@ -65,6 +68,7 @@ func TestTransferIsQuickAndLosesNothing(t *testing.T) {
 }
 
 func TestNewcomerJoinsAndAnotherLeaves(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, 3)
 	n := r.leader()
 	n.grant(t, "a")
@@ -100,6 +104,7 @@ func TestNewcomerJoinsAndAnotherLeaves(t *testing.T) {
 }
 
 func TestWipedDiskIsRefusedUnderItsOldName(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, 3)
 	n := r.leader()
 	var wiped string

@@ -25,13 +25,14 @@ type Status struct {
 
 	Passes, Waiting int // turns that are proposed in as many passes; that wait to be
 
-	Members []Member
-	Counts  core.Counters
-	Deposes uint64
-	Leaders uint64 // changes of the leader seen
-	Saved   uint64 // snapshots written
-	Dropped uint64 // messages of other nodes, because too many waited
-	Fsync   shard.Histogram
+	Members  []Member
+	Counts   core.Counters
+	Deposes  uint64
+	Leaders  uint64 // changes of the leader seen
+	Saved    uint64 // snapshots written
+	Received uint64 // snapshots that came from a leader
+	Dropped  uint64 // messages of other nodes, because too many waited
+	Fsync    shard.Histogram
 
 	// Hash is of the state at Applied; Hashes are of earlier indexes that nodes
 	// have in common.
@@ -58,7 +59,7 @@ const hashesShown = 8
 // of it is empty.
 func (n *Node) Status(ctx context.Context) Status {
 	s := Status{Cluster: n.cfg.Cluster, Node: n.cfg.Node, ID: n.id, Leaders: n.meter.leaders.Load(),
-		Saved: n.meter.snapshots.Load(), Deposes: n.meter.deposes.Load(), Dropped: n.meter.overheard.Load(), Fsync: n.meter.histogram()}
+		Saved: n.meter.snapshots.Load(), Received: n.meter.received.Load(), Deposes: n.meter.deposes.Load(), Dropped: n.meter.overheard.Load(), Fsync: n.meter.histogram()}
 	var asked Status
 	if err := n.do(ctx, func(c *core.Core) error { asked = n.ask(c); return nil }); err == nil {
 		s.Learner, s.Role, s.Term, s.Leader = asked.Learner, asked.Role, asked.Term, asked.Leader

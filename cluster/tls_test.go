@@ -83,6 +83,7 @@ func (a *authority) give(c *Config) {
 // Nodes with certificates agree; who has none, or another authority's, is not
 // even heard.
 func TestNodesKnowEachOtherByCertificates(t *testing.T) {
+	t.Parallel()
 	ca := newAuthority(t)
 	r := newRig(t, 3, ca.give)
 	n := r.leader()

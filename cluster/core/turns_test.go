@@ -20,7 +20,7 @@ func TestTurnsAreConfirmedInOrderOrDeposed(t *testing.T) {
 		var frozen [loops]uint64 // what was confirmed when the majority was lost
 		token := uint64(0)
 		alone := false
-		steps := rapid.SliceOfN(rapid.IntRange(0, 9), 1, 150).Draw(rt, "steps")
+		steps := rapid.SliceOfN(rapid.IntRange(0, 9), 1, 80).Draw(rt, "steps")
 		for _, step := range steps {
 			if n.Role() != Leading {
 				break
