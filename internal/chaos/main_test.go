@@ -10,7 +10,9 @@ import (
 
 func TestMain(m *testing.M) {
 	Inside()
-	os.Exit(m.Run())
+	code := m.Run()
+	os.RemoveAll(serverDir)
+	os.Exit(code)
 }
 
 // needSpace skips a test where namespaces cannot be made.
@@ -46,16 +48,17 @@ func apart(t *testing.T) bool {
 	return false
 }
 
-// server builds the server once.
-var server = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "ticketing-chaos-server-")
-	if err != nil {
+// serverDir is where server has put it, if it was called.
+var serverDir string
+
+// server builds the server once. With an error it returns what the build said.
+var server = sync.OnceValues(func() (path string, err error) {
+	if serverDir, err = os.MkdirTemp("", "ticketing-chaos-server-"); err != nil {
 		return "", err
 	}
-	path := filepath.Join(dir, "ticketing")
+	path = filepath.Join(serverDir, "ticketing")
 	out, err := exec.Command("go", "build", "-o", path, "ticketing/cmd/ticketing").CombinedOutput()
 	if err != nil {
-		os.RemoveAll(dir)
 		return string(out), err
 	}
 	return path, nil
