@@ -57,6 +57,9 @@ type Core struct {
 	following string // what the last Follow said
 	presumed  int    // ticks until a Depose's word for the next leader is taken back
 
+	ticks uint64            // since the start
+	heard map[uint64]uint64 // by node: the tick of its last message
+
 	turns    turns
 	transfer transfer
 	promote  int // ticks since the last look at the learners
@@ -86,7 +89,7 @@ func New(cfg Config) (*Core, error) {
 	if cfg.Loops < 1 || cfg.ID == 0 || cfg.Storage == nil || cfg.Machine == nil || cfg.Logger == nil {
 		return nil, fmt.Errorf("bad config of a node: %+v", cfg)
 	}
-	c := &Core{id: cfg.ID, boot: cfg.Boot, storage: cfg.Storage, machine: cfg.Machine}
+	c := &Core{id: cfg.ID, boot: cfg.Boot, storage: cfg.Storage, machine: cfg.Machine, heard: map[uint64]uint64{}}
 	c.turns.init(cfg.Loops)
 	hard, conf, err := cfg.Storage.InitialState()
 	if err != nil {
@@ -101,6 +104,7 @@ func New(cfg Config) (*Core, error) {
 // after learners that have caught up.
 func (c *Core) Tick() {
 	c.raft.Tick()
+	c.ticks++
 	c.tickTransfer()
 	c.tickPresumed()
 	if c.promote++; c.promote >= promoteTicks && c.isLeader {
@@ -124,6 +128,7 @@ func (c *Core) Step(m *raftpb.Message) error {
 			return fmt.Errorf("snapshot at entry %d from node %x: %w", m.GetSnapshot().GetMetadata().GetIndex(), m.GetFrom(), err)
 		}
 	}
+	c.heard[m.GetFrom()] = c.ticks
 	if err := c.raft.Step(m); err != nil {
 		return fmt.Errorf("message of node %x: %w: %w", m.GetFrom(), err, ErrIgnored)
 	}
@@ -184,6 +189,13 @@ type Progress struct {
 	Active  bool // has been heard of within the last 10 ticks or so
 }
 
+// active reports whether a node was heard of lately. Raft's own mark is unset
+// for a moment at each of its checks of the majority.
+func (c *Core) active(id uint64) bool {
+	at, ok := c.heard[id]
+	return ok && c.ticks-at <= electionTicks
+}
+
 // Others yields all other nodes, if this one leads.
 func (c *Core) Others() iter.Seq[Progress] {
 	return func(yield func(Progress) bool) {
@@ -193,7 +205,7 @@ func (c *Core) Others() iter.Seq[Progress] {
 		all := make([]Progress, 0, state.MaxMembers)
 		c.raft.WithProgress(func(id uint64, _ raft.ProgressType, p tracker.Progress) {
 			if id != c.id {
-				all = append(all, Progress{ID: id, Match: p.Match, Learner: p.IsLearner, Active: p.RecentActive})
+				all = append(all, Progress{ID: id, Match: p.Match, Learner: p.IsLearner, Active: c.active(id)})
 			}
 		})
 		for _, p := range all {

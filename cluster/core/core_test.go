@@ -346,3 +346,25 @@ func TestOthersProposeNothingHere(t *testing.T) {
 		t.Errorf("%d entries, %v", n.Machine().Index()-before, n.Role())
 	}
 }
+
+// A node that answers is active at every tick, also when raft has just checked
+// its majority; one that does not is active no more.
+func TestActiveMeansHeardOfLately(t *testing.T) {
+	w := newNet(t, 3)
+	n := w.elect(1)
+	w.cut[3] = true
+	for tick := range 3 * electionTicks {
+		w.tick(1)
+		for p := range n.Others() {
+			if want := p.ID == 2; p.Active != want && (want || tick > electionTicks) {
+				t.Fatalf("after %d ticks node %d is active: %v", tick+1, p.ID, p.Active)
+			}
+		}
+		n.Tick() // before anybody can answer
+		for p := range n.Others() {
+			if p.ID == 2 && !p.Active {
+				t.Fatalf("after %d ticks node 2, which answers, is not active", tick+1)
+			}
+		}
+	}
+}
