@@ -28,6 +28,7 @@ func main() {
 	profiles := flag.String("profiles", "", "capture profiles of the server into this directory instead")
 	loops := flag.Int("loops", usualLoops(), "LOOPS of the server whose profiles are captured")
 	only := flag.String("only", "", "one part of all: "+strings.Join(partNames(), ", ")+"; prints only")
+	update := flag.Bool("update", false, "with -only: put that part into the docs, beside what was measured before")
 	flag.Parse()
 	o := newOptions(*binary, *quick)
 	o.only = *only
@@ -35,9 +36,15 @@ func main() {
 		fail(profile(o, *loops, *profiles))
 		return
 	}
-	r, err := measure(o)
-	fail(err)
-	if !*quick && *only == "" {
+	r := newResult(o)
+	if *only != "" && *update {
+		fail(r.read(*docs))
+	}
+	fail(measure(o, r))
+	switch {
+	case *only != "" && *update:
+		fail(r.writePart(*docs, *only))
+	case !*quick && *only == "":
 		fail(r.write(*docs))
 	}
 	for _, t := range targetsOf(r) {
@@ -81,6 +88,7 @@ var parts = []struct {
 	{"connected", func(o *options, r *result) (err error) { r.Connected, err = measureConnected(o); return err }},
 	{"sweep", func(o *options, r *result) (err error) { r.Sweep, err = measureSweep(o); return err }},
 	{"memory", func(o *options, r *result) (err error) { r.Memory, err = measureMemory(o); return err }},
+	{"cluster", func(o *options, r *result) (err error) { r.Cluster, err = measureCluster(o); return err }},
 }
 
 func partNames() (names []string) {
@@ -90,28 +98,30 @@ func partNames() (names []string) {
 	return names
 }
 
+func newResult(o *options) *result {
+	return &result{Machine: thisMachine(), Started: time.Now().UTC().Format(time.DateOnly), Versions: versions(o), Quick: o.quick}
+}
+
 // measure does all there is to measure, or the one part that is asked for.
-func measure(o *options) (*result, error) {
+func measure(o *options, r *result) error {
 	var files unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err == nil {
 		files.Cur = files.Max
 		_ = unix.Setrlimit(unix.RLIMIT_NOFILE, &files)
 	}
-	r := &result{Machine: thisMachine(), Started: time.Now().UTC().Format(time.DateOnly), Quick: o.quick}
 	_, missing := installed(pairSubjects())
 	for _, name := range missing {
 		o.say("%s is not installed and is left out", name)
 	}
-	r.Versions = versions(o)
 	for _, part := range parts {
 		if o.only != "" && o.only != part.name {
 			continue
 		}
 		began := time.Now()
 		if err := part.measure(o, r); err != nil {
-			return nil, err
+			return err
 		}
 		o.say("  (%.0f s)", time.Since(began).Seconds())
 	}
-	return r, nil
+	return nil
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -86,6 +87,10 @@ func TestCompare(t *testing.T) {
 			}
 		}
 	}
+	if r.Cluster, err = measureCluster(o); err != nil {
+		t.Fatal(err)
+	}
+	checkCluster(t, r.Cluster, len(missing) == 0)
 	for _, h := range r.HandOvers {
 		for _, f := range h.Figures {
 			if f.CPU.Median <= 0 || f.P50 <= 0 {
@@ -94,6 +99,35 @@ func TestCompare(t *testing.T) {
 		}
 	}
 	checkWritten(t, r)
+}
+
+// checkCluster looks for all that the page and the targets need.
+func checkCluster(t *testing.T, s *clusterSection, withEtcd bool) {
+	t.Helper()
+	rows := len(clusterShapes)
+	if withEtcd {
+		rows++
+		if s.ByEtcd.Median <= 0 {
+			t.Error("the cluster is not compared with etcd")
+		}
+	}
+	if len(s.Rows) != rows || s.Fdatasync <= 0 {
+		t.Errorf("%d rows, want %d; fdatasync %v µs", len(s.Rows), rows, s.Fdatasync)
+	}
+	for _, r := range s.Rows {
+		f := r.Figures
+		if f.CPU.Median <= 0 || f.Rate.Median <= 0 || f.P50 <= 0 {
+			t.Errorf("%v: %s: %+v", r.Shape, f.Title, f)
+		}
+		if f.ID == clusterID && (r.Follower.Median <= 0 || r.Fsync <= 0 || r.Behind <= 0 || r.Entry <= 0) {
+			t.Errorf("%v: %s: %+v", r.Shape, f.Title, r)
+		}
+	}
+	for _, target := range clusterTargets(s) {
+		if math.IsNaN(target.have) && withEtcd {
+			t.Errorf("not measured: %s", target.what)
+		}
+	}
 }
 
 // checkWritten writes r into a copy of the page.
@@ -223,16 +257,30 @@ func TestQuantiles(t *testing.T) {
 	}
 }
 
+// A median of a histogram's buckets counts only what came since.
+func TestFsyncSince(t *testing.T) {
+	then := counts{fsyncs: []bucket{{.001, 100}, {.002, 100}, {math.Inf(1), 100}}}
+	now := counts{fsyncs: []bucket{{.001, 100}, {.002, 104}, {math.Inf(1), 104}}}
+	if have := now.fsyncSince(&then); math.Abs(have-1500) > 1e-6 {
+		t.Errorf("%v µs, want 1500", have)
+	}
+	if have := then.fsyncSince(&then); have != 0 {
+		t.Errorf("%v µs of none", have)
+	}
+}
+
 // A verdict says by how much.
 func TestVerdicts(t *testing.T) {
 	for _, c := range []struct {
 		t    target
 		want string
 	}{
-		{target{"x", .4, .4, ""}, "met: 0.40 of 0.40"},
-		{target{"x", .4, .5, ""}, "missed by 25 %: 0.50 of 0.40"},
-		{target{"x", 0, 3, "µs"}, "missed: 3 µs"},
-		{target{"x", 1, of(nil, "nobody", nil), ""}, "not measured"},
+		{target{what: "x", bound: .4, have: .4}, "met: 0.40 of 0.40"},
+		{target{what: "x", bound: .4, have: .5}, "missed by 25 %: 0.50 of 0.40"},
+		{target{what: "x", bound: 0, have: 3, unit: "µs"}, "missed: 3 µs"},
+		{target{what: "x", bound: 1, have: of(nil, "nobody", nil)}, "not measured"},
+		{target{what: "x", bound: 1000, have: 1000, unit: "/s", least: true}, "met: 1,000/s of 1,000/s"},
+		{target{what: "x", bound: 1000, have: 900, unit: "/s", least: true}, "missed by 10 %: 900/s of 1,000/s"},
 	} {
 		if have := c.t.verdict(); have != c.want {
 			t.Errorf("%+v: %q, want %q", c.t, have, c.want)

@@ -24,6 +24,7 @@ type result struct {
 	Connected []growth          `json:"growth_with_connections"`
 	Sweep     *sweepSection     `json:"sweep"`
 	Memory    []weight          `json:"memory"`
+	Cluster   *clusterSection   `json:"cluster,omitempty"`
 }
 
 // machine is where it ran.
@@ -52,34 +53,66 @@ func thisMachine() machine {
 // versions are the first lines of what the servers say of themselves.
 func versions(o *options) (all []string) {
 	for _, args := range [][]string{{o.binary, "version"}, {"redis-server", "--version"}, {"memcached", "--version"}, {"etcd", "--version"}} {
-		out, err := exec.Command(args[0], args[1:]...).Output()
-		if err != nil {
-			continue
+		if line := firstLine(args[0], args[1:]...); line != "" {
+			all = append(all, line)
 		}
-		line, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
-		all = append(all, line)
 	}
 	return all
+}
+
+// firstLine is the first line that a command prints; empty if it fails.
+func firstLine(command string, args ...string) string {
+	out, err := exec.Command(command, args...).Output()
+	if err != nil {
+		return ""
+	}
+	line, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
+	return line
 }
 
 // write puts the tables into performance.md in that directory, and the plots and
 // the figures into the directory beside it.
 func (r *result) write(docs string) error {
-	beside := filepath.Join(docs, "performance")
-	if err := os.MkdirAll(beside, 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Join(docs, "performance"), 0o755); err != nil {
 		return err
 	}
+	for name, plot := range plotsOf(r) {
+		if err := os.WriteFile(filepath.Join(docs, "performance", name), []byte(plot), 0o644); err != nil {
+			return err
+		}
+	}
+	return r.writeTables(docs, tablesOf(r))
+}
+
+// read takes over the figures of an earlier run.
+func (r *result) read(docs string) error {
+	text, err := os.ReadFile(figuresFile(docs))
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, r)
+}
+
+// writePart writes the figures, and of the tables only the one of a part and the
+// targets.
+func (r *result) writePart(docs, part string) error {
+	all := tablesOf(r)
+	if all[part] == "" {
+		return fmt.Errorf("%s has no table of its own", part)
+	}
+	return r.writeTables(docs, map[string]string{part: all[part], "targets": all["targets"]})
+}
+
+func figuresFile(docs string) string { return filepath.Join(docs, "performance", "compare.json") }
+
+// writeTables writes the figures, and tables into their places.
+func (r *result) writeTables(docs string, tables map[string]string) error {
 	text, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(beside, "compare.json"), append(text, '\n'), 0o644); err != nil {
+	if err := os.WriteFile(figuresFile(docs), append(text, '\n'), 0o644); err != nil {
 		return err
-	}
-	for name, plot := range plotsOf(r) {
-		if err := os.WriteFile(filepath.Join(beside, name), []byte(plot), 0o644); err != nil {
-			return err
-		}
 	}
 	page := filepath.Join(docs, "performance.md")
 	old, err := os.ReadFile(page)
@@ -87,7 +120,7 @@ func (r *result) write(docs string) error {
 		return err
 	}
 	updated := string(old)
-	for name, table := range tablesOf(r) {
+	for name, table := range tables {
 		if updated, err = replaceTable(updated, name, table); err != nil {
 			return fmt.Errorf("%s: %w", page, err)
 		}

@@ -103,12 +103,27 @@ func startEtcd(*options) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	return startPlain("etcd", func(port, dir string) []string {
-		client, peers := "http://127.0.0.1:"+port, "http://127.0.0.1:"+peer
-		return []string{"--name", "one", "--data-dir", dir, "--listen-client-urls", client, "--advertise-client-urls", client,
-			"--listen-peer-urls", peers, "--initial-advertise-peer-urls", peers, "--initial-cluster", "one=" + peers,
-			"--log-level", "error", "--logger", "zap"}
-	})
+	return startPlain("etcd", func(port, dir string) []string { return etcdArgs(port, peer, dir) })
+}
+
+func etcdArgs(port, peer, dir string) []string {
+	client, peers := "http://127.0.0.1:"+port, "http://127.0.0.1:"+peer
+	return []string{"--name", "one", "--data-dir", dir, "--listen-client-urls", client, "--advertise-client-urls", client,
+		"--listen-peer-urls", peers, "--initial-advertise-peer-urls", peers, "--initial-cluster", "one=" + peers,
+		"--log-level", "error", "--logger", "zap"}
+}
+
+// startEtcdIn runs one member with its files in dir, which need not be there.
+func startEtcdIn(dir string) (*process, error) {
+	port, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	peer, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	return launch(&process{name: "etcd", dir: dir, addr: "127.0.0.1:" + port, cmd: exec.Command("etcd", etcdArgs(port, peer, dir)...)}, false)
 }
 
 // startPlain runs a server that is told its port.

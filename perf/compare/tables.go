@@ -24,6 +24,9 @@ func tablesOf(r *result) map[string]string {
 			tables[name] = figuresTable(r.HandOvers[i].Figures, "hand-over", "BLPOP")
 		}
 	}
+	if r.Cluster != nil {
+		tables["cluster"] = clusterText(r.Cluster)
+	}
 	if r.Sweep != nil {
 		tables["sweep"] = sweepTable(r.Sweep)
 	}
@@ -49,10 +52,14 @@ func machineText(r *result) string {
 
 func targetTable(r *result) string {
 	var b strings.Builder
-	b.WriteString("| target | at most | measured | |\n|---|---:|---:|---|\n")
+	b.WriteString("| target | bound | measured | |\n|---|---:|---:|---|\n")
 	for _, t := range targetsOf(r) {
 		verdict, _, _ := strings.Cut(t.verdict(), ":")
-		table(&b, t.what, t.text(t.bound), t.text(t.have), verdict)
+		sign := "≤ "
+		if t.least {
+			sign = "≥ "
+		}
+		table(&b, t.what, sign+t.text(t.bound), t.text(t.have), verdict)
 	}
 	return b.String()
 }

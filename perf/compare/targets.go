@@ -11,9 +11,15 @@ type target struct {
 	what        string
 	bound, have float64
 	unit        string
+	least       bool // the bound is the least there may be, not the most
 }
 
-func (t *target) met() bool { return t.have <= t.bound }
+func (t *target) met() bool {
+	if t.least {
+		return t.have >= t.bound
+	}
+	return t.have <= t.bound
+}
 
 func (t *target) verdict() string {
 	switch {
@@ -23,6 +29,8 @@ func (t *target) verdict() string {
 		return fmt.Sprintf("met: %s of %s", t.text(t.have), t.text(t.bound))
 	case t.bound <= 0:
 		return "missed: " + t.text(t.have)
+	case t.least:
+		return fmt.Sprintf("missed by %.0f %%: %s of %s", 100*(1-t.have/t.bound), t.text(t.have), t.text(t.bound))
 	}
 	return fmt.Sprintf("missed by %.0f %%: %s of %s", 100*(t.have/t.bound-1), t.text(t.have), t.text(t.bound))
 }
@@ -35,13 +43,16 @@ func (t *target) text(v float64) string {
 	case "×":
 		return strconv.FormatFloat(v, 'f', 3, 64)
 	}
+	if t.unit == "/s" {
+		return thousands(v) + t.unit
+	}
 	return strconv.FormatFloat(v, 'f', 0, 64) + " " + t.unit
 }
 
 // targetsOf compares what was measured with what is wanted of the server.
 func targetsOf(r *result) (all []target) {
 	add := func(what string, bound, have float64, unit string) {
-		all = append(all, target{what, bound, have, unit})
+		all = append(all, target{what: what, bound: bound, have: have, unit: unit})
 	}
 	for _, loops := range []struct {
 		id, name string
@@ -86,13 +97,16 @@ func targetsOf(r *result) (all []target) {
 		first, last := g.Figures[0], g.Figures[len(g.Figures)-1]
 		add(fmt.Sprintf("server CPU of a pair beside %s, by beside %s", last.Title, first.Title), 1.2, last.Ratio.Median, "")
 	}
-	if r.Sweep != nil {
+	if r.Sweep != nil && r.Sweep.With.LongTurn > 0 {
 		add(fmt.Sprintf("what the sweep of %d keys adds to the longest acquire of a turn", r.Sweep.Keys), 2000, r.Sweep.With.LongTurn-r.Sweep.Without.LongTurn, "µs")
 	}
 	for _, b := range r.Bench {
 		if b.Shape == shapes[0] {
 			add("CPU of ticketing bench by the server's, "+b.Shape.String(), .5, b.Ratio, "")
 		}
+	}
+	if r.Cluster != nil {
+		all = append(all, clusterTargets(r.Cluster)...)
 	}
 	return all
 }

@@ -121,7 +121,7 @@ type figures struct {
 	P99       float64 `json:"p99_us"`                  //
 	P999      float64 `json:"p999_us"`                 //
 	Max       float64 `json:"max_us"`                  //
-	LongTurn  float64 `json:"long_turn_us"`            // the longest acquire of a turn, without the worst turns
+	LongTurn  float64 `json:"long_turn_us,omitempty"`  // the longest acquire of a turn, without the worst turns
 	Fairness  float64 `json:"max_by_min,omitempty"`    // grants of the client with most and with fewest
 	Peer      string  `json:"compared_with,omitempty"` // id
 }
