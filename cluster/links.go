@@ -81,6 +81,7 @@ func (l *links) start() error {
 	l.server = &http.Server{
 		Handler:           mux,
 		ReadHeaderTimeout: 5 * time.Second,
+		ConnState:         new(strangers).follow,
 		ErrorLog:          slog.NewLogLogger(n.log.Handler(), slog.LevelDebug),
 	}
 	go l.server.Serve(n.ln) // ends with stop

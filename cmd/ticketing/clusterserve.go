@@ -38,7 +38,7 @@ const (
 
 // clusterFiles is how many file descriptors the other nodes, the log and the
 // snapshots may take.
-const clusterFiles = 160
+const clusterFiles = 160 + cluster.MaxStrangers
 
 // clusterConfig returns what the settings make of this node, or nil without an
 // error when it is a single one. What does not depend on another setting the

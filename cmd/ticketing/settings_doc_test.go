@@ -78,4 +78,7 @@ func TestFilesInTheGuide(t *testing.T) {
 	if want := fmt.Sprintf("that is %d.", filesNeeded(int(c.MaxConnections), 1, 0)); !strings.Contains(string(guide), want) {
 		t.Errorf("%s does not say %q", guidePath, want)
 	}
+	if want := fmt.Sprintf("In a cluster %d more", clusterFiles); !strings.Contains(string(guide), want) {
+		t.Errorf("%s does not say %q", guidePath, want)
+	}
 }
