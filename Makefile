@@ -15,11 +15,11 @@ LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 DEBIAN := chromium:chromium sqlite3:sqlite3 pg_lsclusters:postgresql nft:nftables ss:iproute2 mkfs.ext4:e2fsprogs \
 	redis-server:redis-server memcached:memcached etcd:etcd-server systemd-analyze:systemd gnutls-cli:gnutls-bin openssl:openssl
 
-# Packages by what is in them: files for debug builds, counts of allocations
-# (which the race detector changes), benchmarks.
+# Packages by what is in them: files for debug builds, benchmarks; and the files
+# with tests that count allocations, which the race detector changes.
 packages = $(addprefix ./,$(sort $(dir $(shell grep -rlE --include='*.go' '$(1)' . | sed 's|^\./||'))))
 DEBUG   = $(call packages,^//go:build debug$$)
-ALLOCS  = $(call packages,AllocsPerRun)
+ALLOCS  = $(shell grep -rlE --include='*_test.go' 'AllocsPerRun|Mallocs' .)
 BENCHES = $(call packages,^func Benchmark)
 
 .NOTPARALLEL:
@@ -44,24 +44,24 @@ vet: ## gofmt, go vet and staticcheck, of debug builds too
 	@bad=$$(gofmt -l .); [ -z "$$bad" ] || { echo "not gofmt-ed: $$bad"; exit 1; }
 	go build ./...
 	go vet ./...
-	go vet -tags debug ./...
+	go vet -tags debug $(DEBUG)
 	go tool staticcheck ./...
 	go tool staticcheck -tags debug $(DEBUG)
 
 race: ## all tests but e2e, and fuzz seeds, with the race detector
-	go test -race $$(go list ./... | grep -v /e2e$$)
+	go test -vet=off -race $$(go list ./... | grep -v /e2e$$)
 
 e2e: ## the black-box tests, with nothing beside them, for they judge times
-	go test -race ./internal/e2e
+	go test -vet=off -race ./internal/e2e
 
 debug: ## the tests of packages with debug checks, with these checks
-	go test -race -tags debug $(DEBUG)
+	go test -vet=off -race -tags debug $(DEBUG)
 
 allocs: ## the tests that count allocations, without the race detector
-	go test $(ALLOCS)
+	go test -vet=off -run "^($$(grep -hoE '^func Test\w+' $(ALLOCS) | cut -c6- | paste -sd'|'))$$" $(sort $(dir $(ALLOCS)))
 
 bench-once: ## each benchmark, once, to see that it works
-	go test -run '^$$' -bench . -benchtime 1x $(BENCHES)
+	go test -vet=off -run '^$$' -bench . -benchtime 1x $(BENCHES)
 
 bench: ## all benchmarks, BENCHTIME (1s) each
 	go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) $(BENCHES)
