@@ -151,17 +151,30 @@ func (n *node) serve(ctx context.Context, signals <-chan os.Signal, adminListene
 	watching, stopWatching := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopWatching()
 	go n.systemd.watch(watching, n.server.Snapshot)
+	return n.await(ctx, drain, signals, ended, failed)
+}
 
+// await does what signals say until the server has ended, which drain brings
+// about, or the part in the cluster has failed.
+func (n *node) await(ctx context.Context, drain func(), signals <-chan os.Signal, ended, failed <-chan error) error {
 	draining := false
+	var unserved error // of the part in the cluster, because the server stopped first
 	for {
 		select {
 		case err := <-ended:
-			if err != nil {
+			switch {
+			case err != nil:
 				return environmentFailed(fmt.Errorf("serving: %w", err))
+			case ctx.Err() == nil && unserved != nil:
+				return environmentFailed(unserved)
 			}
 			n.log.Info("ended")
 			return nil
 		case err := <-failed: // what is not answered by now never will be
+			if errors.Is(err, loop.ErrStopped) {
+				unserved = err // a lead that came during the last moment of a drain, or the server says why in a moment
+				continue
+			}
 			return environmentFailed(err)
 		case s := <-signals:
 			switch {
