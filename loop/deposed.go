@@ -196,7 +196,7 @@ func (l *loop) noticeUntil(s *session) lease.Instant {
 func (l *loop) appendNotice(dst []byte, s *session) []byte {
 	r := l.replicated
 	switch {
-	case r != nil && r.deposing && claimsUndone(s.reason):
+	case r != nil && (r.deposing || l.srv.broken.Load()) && claimsUndone(s.reason):
 		return dst
 	case s.reason == reasonMoved && r.leader == "":
 		s.end = EndNoLeader

@@ -72,7 +72,7 @@ func (h handler) OnClose(c gnet.Conn, err error) gnet.Action {
 
 // handleAttention does what only a wake asks for.
 func (l *loop) handleAttention() {
-	defer l.guard()
+	defer l.guardShard()
 	l.runCommands()
 	if len(l.blocked) > 0 && (l.replicated == nil || !l.replicated.deposing) {
 		l.resumeBlocked()

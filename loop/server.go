@@ -64,6 +64,8 @@ type Server struct {
 	givingUp atomic.Int32  // loops that have not yet
 	stopping sync.RWMutex  // held while somebody else wakes a loop
 	stopped  chan struct{} // closed: the loops stop, nobody may wake them
+	broken   atomic.Bool   // a shard is in doubt: nothing more is decided or said (defect.go)
+	defect   chan error    // why
 }
 
 // New checks the configuration, starts the loops and binds the port. It does
@@ -80,6 +82,7 @@ func New(cfg Config) (*Server, error) {
 		idle:    make(chan struct{}, 1),
 		untidy:  make(chan struct{}, 1),
 		stopped: make(chan struct{}),
+		defect:  make(chan error, 1),
 
 		handshakes: newHandshakes(cfg.Loops),
 	}
@@ -253,7 +256,8 @@ func (srv *Server) stopLoops() {
 // Serve accepts connections until ctx is done, then drains: it stops accepting,
 // every session gets what is decided for it and E shutting_down, and Serve
 // returns when all have ended or DrainTimeout has passed. The error is that of
-// the listener; a drain that was cut short is logged and is no error.
+// the listener, or in a cluster a defect that ends the node; a drain that was cut
+// short is logged and is no error.
 func (srv *Server) Serve(ctx context.Context) error {
 	tidied := make(chan struct{})
 	tidyCtx, stopTidying := context.WithCancel(context.Background())
@@ -269,10 +273,14 @@ func (srv *Server) Serve(ctx context.Context) error {
 		srv.draining.Store(true)
 		srv.ln.Close()
 		<-acceptErr
-		srv.drain()
+		err = srv.drain()
 	case err = <-acceptErr:
 		srv.draining.Store(true)
 		srv.ln.Close()
+	case err = <-srv.defect:
+		srv.draining.Store(true)
+		srv.ln.Close()
+		<-acceptErr
 	}
 	stopTidying()
 	<-tidied
@@ -281,8 +289,9 @@ func (srv *Server) Serve(ctx context.Context) error {
 	return err
 }
 
-// drain ends every session with E shutting_down and waits for their ends.
-func (srv *Server) drain() {
+// drain ends every session with E shutting_down and waits for their ends. The
+// error is a defect that came before.
+func (srv *Server) drain() error {
 	srv.cfg.Processors.Enter()
 	defer srv.cfg.Processors.Leave()
 	srv.handshakes.cut()
@@ -294,13 +303,16 @@ func (srv *Server) drain() {
 	for srv.live.Load() > 0 {
 		select {
 		case <-srv.idle:
+		case err := <-srv.defect:
+			return err
 		case <-deadline.C:
 			if n := srv.live.Load(); n > 0 {
 				srv.log.Warn("drain timeout: connections are cut", "connections", n, "timeout", srv.cfg.DrainTimeout)
 			}
-			return
+			return nil
 		}
 	}
+	return nil
 }
 
 // startDrain tells every session of l that the node is shutting down (§6).

@@ -88,8 +88,11 @@ func (l *loop) end() {
 }
 
 func (l *loop) finish() {
-	defer l.guard()
+	defer l.guardShard()
 	if l.replicated != nil {
+		if l.srv.broken.Load() {
+			return
+		}
 		l.takeConfirmed()
 	}
 	l.receive()
@@ -124,10 +127,25 @@ func (l *loop) finish() {
 // guard ends the session that a panic of ours hit, and only that. It is
 // deferred at the edge of every callback.
 func (l *loop) guard() {
-	r := recover()
-	if r == nil {
-		return
+	if r := recover(); r != nil {
+		l.surviveWithout(r)
 	}
+}
+
+// guardShard is guard where shards decide and what they decided is passed on. In
+// a cluster a panic there ends the node (defect.go).
+func (l *loop) guardShard() {
+	switch r := recover(); {
+	case r == nil:
+	case l.replicated != nil:
+		l.breakDown(r)
+	default:
+		l.surviveWithout(r)
+	}
+}
+
+// surviveWithout closes the session that the turn is about, because of a panic.
+func (l *loop) surviveWithout(r any) {
 	l.leaveVisited()
 	l.srv.panics.Add(1)
 	l.srv.log.Error("panic while serving; closing the session", "loop", l.idx, "panic", r, "stack", string(debug.Stack()))
@@ -158,7 +176,7 @@ func (l *loop) armBy(next lease.Instant) {
 
 // expire does what is due: waits and leases in the shard, deadlines of sessions.
 func (l *loop) expire() {
-	defer l.guard()
+	defer l.guardShard()
 	l.own().Advance(l.now)
 	for {
 		i, ok := l.deadlines.Expire(l.now)
