@@ -95,9 +95,10 @@ func TestReleaseLane(t *testing.T) {
 		t.Fatalf("%d sessions are blocked by 512 releases", n)
 	}
 
-	// The 513th, and behind it more input than is kept in memory.
+	// The 513th, and behind it more input than is kept in memory. The answers fit
+	// into the socket: a client that is slow to read them is another test's.
 	b = b[:0]
-	const more = 20000
+	const more = 2500
 	for i := range more {
 		b = codec.AppendRelease(b, uint64(2e9+i), theirs)
 	}

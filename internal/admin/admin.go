@@ -78,15 +78,23 @@ type Server struct {
 	log     *slog.Logger
 	procs   *procs.Governor
 	handler http.Handler
-	panics  atomic.Uint64 // recovered from: defects of ours
+	places  *places
+	patience
+	panics atomic.Uint64 // recovered from: defects of ours
 }
+
+// patience is how long clients may take; tests have more of it.
+type patience struct{ header, read, write, idle time.Duration }
 
 // New makes a Server; Serve starts it.
 func New(cfg Config) (*Server, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	s := &Server{source: cfg.Source, cluster: cfg.Cluster, build: cfg.Build, log: cfg.Logger, procs: cfg.Processors}
+	s := &Server{
+		source: cfg.Source, cluster: cfg.Cluster, build: cfg.Build, log: cfg.Logger, procs: cfg.Processors,
+		places: newPlaces(MaxConnections), patience: patience{headerTimeout, readTimeout, writeTimeout, idleTimeout},
+	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", s.handleHealth)
 	mux.HandleFunc("GET /readyz", s.handleReady)
@@ -112,14 +120,14 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	defer cancel()
 	server := &http.Server{
 		Handler:           s.handler,
-		ReadHeaderTimeout: headerTimeout,
-		ReadTimeout:       readTimeout,
-		WriteTimeout:      writeTimeout,
-		IdleTimeout:       idleTimeout,
+		ReadHeaderTimeout: s.header,
+		ReadTimeout:       s.read,
+		WriteTimeout:      s.write,
+		IdleTimeout:       s.idle,
 		MaxHeaderBytes:    maxHeaderBytes,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 		BaseContext:       func(net.Listener) context.Context { return requests },
-		ConnState:         newPlaces(MaxConnections).follow,
+		ConnState:         s.places.follow,
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(ln) }()

@@ -192,6 +192,7 @@ func TestServeReturnsTheListenersError(t *testing.T) {
 // What idles makes room, the longest idle first; what is at work does not.
 func TestConnectionsAreLimited(t *testing.T) {
 	s := newServer(t, newFake())
+	s.patience = patience{time.Hour, time.Hour, time.Hour, time.Hour} // only room closes connections
 	url, _ := listen(t, s)
 	addr := strings.TrimPrefix(url, "http://")
 	const request = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -201,7 +202,7 @@ func TestConnectionsAreLimited(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { c.Close() })
-		c.SetDeadline(time.Now().Add(30 * time.Second))
+		c.SetDeadline(time.Now().Add(time.Minute))
 		return c
 	}
 	answered := func(c net.Conn) bool {
@@ -223,6 +224,7 @@ func TestConnectionsAreLimited(t *testing.T) {
 			t.Fatalf("connection %d of %d was not served", i+1, MaxConnections)
 		}
 		kept = append(kept, c)
+		s.places.awaitIdle(t, i+1) // which is a moment after the answer
 	}
 	if !answered(dial()) {
 		t.Fatal("idle connections keep a health check away")
@@ -233,6 +235,7 @@ func TestConnectionsAreLimited(t *testing.T) {
 	if !answered(kept[1]) {
 		t.Fatal("more than one idle connection was closed")
 	}
+	s.places.awaitIdle(t, MaxConnections)
 
 	// All at work: half a request each.
 	var busy []net.Conn
@@ -250,6 +253,17 @@ func TestConnectionsAreLimited(t *testing.T) {
 		fmt.Fprint(c, "\n")
 		if ended(c) {
 			t.Errorf("busy connection %d was closed", i)
+		}
+	}
+}
+
+// awaitIdle waits until n connections idle.
+func (p *places) awaitIdle(t *testing.T, n int) {
+	t.Helper()
+	idle := func() int { p.mu.Lock(); defer p.mu.Unlock(); return len(p.idle) }
+	for end := time.Now().Add(time.Minute); idle() != n; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%d connections idle, want %d", idle(), n)
 		}
 	}
 }

@@ -35,8 +35,8 @@ func TestThreatsHaveTests(t *testing.T) {
 	}
 	for table, want := range map[string]int{
 		"| does | costs | limit | `TestThreatsHaveTests`, `FuzzNone` |": 1, // FuzzNone is not there
-		"| does | costs | limit | none |":                            1,
-		"| does | costs | limit | `TestThreatsHaveTests` |":          0,
+		"| does | costs | limit | none |":                               1,
+		"| does | costs | limit | `TestThreatsHaveTests` |":             0,
 	} {
 		begin, end := "<!-- threats:begin -->\n| a | b | c | d |\n|---|---|---|---|\n", "\n<!-- threats:end -->"
 		if rows, wrong := threats(begin+table+end, declared); rows != 1 || len(wrong) != want {
