@@ -25,7 +25,7 @@ import (
 const (
 	// patience is how long anything may take before a test gives up: far more
 	// than it does on a busy machine.
-	patience = 30 * time.Second
+	patience = 90 * time.Second
 
 	// pollEvery is how often a node is asked whether it has come so far.
 	pollEvery = 20 * time.Millisecond
