@@ -26,7 +26,7 @@ type serveCmd struct {
 
 	AuthSecret     text   `env:"AUTH_SECRET" range:"not empty, one line" placeholder:"SECRET" help:"The secret that clients must know. Other users of the machine can see a flag: prefer the file."`
 	AuthSecretFile text   `env:"AUTH_SECRET_FILE" range:"a file of secrets, one a line" placeholder:"FILE" help:"Secrets that clients may use, any of them; read again on SIGHUP. Not together with AUTH_SECRET."`
-	AllowInsecure  toggle `env:"ALLOW_INSECURE" default:"false" range:"true/false" help:"Permit a LISTEN_ADDR that is not loopback without a secret."`
+	AllowInsecure  toggle `env:"ALLOW_INSECURE" default:"false" range:"true/false" help:"Permit a LISTEN_ADDR that is not loopback without a secret, and a CLUSTER_LISTEN without TLS."`
 
 	TLSCertFile     text `name:"tls-cert-file" env:"TLS_CERT_FILE" range:"a file of certificates in PEM" placeholder:"FILE" help:"Turns TLS on where clients connect: the certificate that they are shown, and those between it and its authority. Together with its key; read again on SIGHUP."`
 	TLSKeyFile      text `name:"tls-key-file" env:"TLS_KEY_FILE" range:"a file with a private key in PEM" placeholder:"FILE" help:"The private key of that certificate; read again on SIGHUP."`
