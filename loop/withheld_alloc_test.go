@@ -48,10 +48,15 @@ func TestWithheldAllocatesNothing(t *testing.T) {
 	}
 }
 
+// The client is one more than the loops: without a processor of its own it waits
+// until the runtime takes one from a loop that sleeps.
 func BenchmarkPairsWithheld(b *testing.B) {
 	for _, loops := range []int{1, 2} {
 		for _, depth := range []int{1, 16, 64} {
 			b.Run(fmt.Sprintf("loops=%d/depth=%d", loops, depth), func(b *testing.B) {
+				before := runtime.GOMAXPROCS(0)
+				defer runtime.GOMAXPROCS(before)
+				runtime.GOMAXPROCS(max(before, loops+1))
 				d := newDriver(b, startInstant(b, loops), depth)
 				b.ReportAllocs()
 				for b.Loop() {
