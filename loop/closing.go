@@ -207,7 +207,7 @@ func (l *loop) takeBackReplies(s *session) {
 	}
 	if t := s.tail; t != nil {
 		s.tail = nil
-		_ = unix.Close(t.fd)
+		l.reserve.giveBack(t.fd)
 		t.out.settle(len(t.out.bytes) - t.out.sent)
 		l.takeBack(t.out.replies())
 	}

@@ -97,8 +97,8 @@ const (
 	DefaultTotalWaiters  = 16384
 	DefaultKeys          = 1048576
 	DefaultDrainTimeout  = 10 * time.Second
-	DescriptorsPerLoop   = 6  // epoll, eventfds, timerfd and their originals
-	DescriptorsForItself = 64 // listeners, logs, files read, duplicates while accepting; not admin connections
+	DescriptorsPerLoop   = 7 + reserved // epoll, eventfds, timerfd and their originals, the reserve
+	DescriptorsForItself = 64           // listeners, logs, files read, duplicates while accepting; not admin connections
 )
 
 // earlier returns the earlier of two instants.

@@ -201,6 +201,7 @@ func (srv *Server) newLoop(i int) (*loop, error) {
 		outboxes:  make([]*batch, srv.cfg.Loops),
 		attention: descriptor{-1},
 		alarm:     descriptor{-1},
+		reserve:   reserve{null: -1},
 		shard: shard.New(shard.Config{
 			MaxWaiters: srv.cfg.MaxWaiters, Budgets: srv.budgets, Loops: srv.cfg.Loops,
 			Journal: srv.cfg.Replica != nil,
@@ -219,6 +220,9 @@ func (srv *Server) newLoop(i int) (*loop, error) {
 		return nil, err
 	}
 	if l.alarm, err = newTimerfd(); err != nil {
+		return nil, err
+	}
+	if l.reserve, err = newReserve(); err != nil {
 		return nil, err
 	}
 	return l, nil
@@ -250,6 +254,7 @@ func (srv *Server) stopLoops() {
 				d.close()
 			}
 		}
+		l.reserve.close()
 	}
 }
 

@@ -1,10 +1,6 @@
 package loop
 
-import (
-	"os"
-
-	"golang.org/x/sys/unix"
-)
+import "golang.org/x/sys/unix"
 
 // tail is the rest of a session whose client has sent its FIN while answers for
 // it were outstanding. gnet closes its descriptor after a FIN, so the tail has a
@@ -20,10 +16,9 @@ type tail struct {
 func (l *loop) startTail(s *session) {
 	u := s.unsent
 	s.unsent = nil
-	fd, err := unix.FcntlInt(uintptr(s.conn.Fd()), unix.F_DUPFD_CLOEXEC, 0)
+	fd, err := l.reserve.dup(s.conn.Fd())
 	if err != nil {
-		l.srv.log.Warn("answers to a half-closed client are lost", "client", s.conn.RemoteAddr().String(),
-			"error", os.NewSyscallError("dup", err))
+		l.srv.log.Warn("answers to a half-closed client are lost", "client", s.conn.RemoteAddr().String(), "error", err)
 		return
 	}
 	s.tail = &tail{fd: fd}
@@ -61,14 +56,9 @@ func (l *loop) silence(s *session) bool {
 	if l.epoll < 0 {
 		return false
 	}
-	null, err := unix.Open("/dev/null", unix.O_WRONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return false
-	}
-	defer unix.Close(null)
 	fd := s.conn.Fd()
 	_ = unix.EpollCtl(l.epoll, unix.EPOLL_CTL_DEL, fd, nil)
-	return unix.Dup3(null, fd, unix.O_CLOEXEC) == nil
+	return unix.Dup3(l.reserve.null, fd, unix.O_CLOEXEC) == nil
 }
 
 // continueTail writes what it can and ends the session when nothing is left to

@@ -50,6 +50,7 @@ type loop struct {
 	epoll     int        // descriptor of the epoll instance, -1 when it was not found
 	attention descriptor // eventfd; any goroutine may wake it
 	alarm     descriptor // timerfd
+	reserve   reserve    // of tails
 	spec      unix.ItimerSpec
 	commands  commandStack // any goroutine
 	depth     int          // callbacks of gnet within callbacks
