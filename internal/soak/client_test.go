@@ -2,9 +2,12 @@ package soak
 
 import (
 	"bufio"
+	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"time"
 
@@ -17,22 +20,39 @@ const patience = 30 * time.Second
 
 // client is one connection.
 type client struct {
-	*net.TCPConn
-	in *bufio.Reader
+	net.Conn              // TLS, on a server that has it
+	tcp      *net.TCPConn // below it
+	in       *bufio.Reader
 }
 
 // errShort says that there was no connection to be had: the server is full or
 // out of descriptors, which the soak brings about itself.
 var errShort = errors.New("no connection")
 
-// dial connects and reads the challenge.
-func (s *server) dial() (*client, [auth.NonceSize]byte, error) {
+// connect connects, over TLS where that is spoken.
+func (s *server) connect() (*client, error) {
 	c, err := net.DialTimeout("tcp", s.addr, patience)
 	if err != nil {
-		return nil, [auth.NonceSize]byte{}, errShort
+		return nil, errShort
 	}
-	cl := &client{c.(*net.TCPConn), bufio.NewReaderSize(c, 4096)}
-	_ = cl.SetDeadline(time.Now().Add(patience))
+	cl := &client{Conn: c, tcp: c.(*net.TCPConn)}
+	_ = c.SetDeadline(time.Now().Add(patience))
+	if s.authority != nil {
+		if cl.Conn, err = s.authority.shake(c); err != nil {
+			c.Close()
+			return nil, err
+		}
+	}
+	cl.in = bufio.NewReaderSize(cl.Conn, 4096)
+	return cl, nil
+}
+
+// dial connects and reads the challenge.
+func (s *server) dial() (*client, [auth.NonceSize]byte, error) {
+	cl, err := s.connect()
+	if err != nil {
+		return nil, [auth.NonceSize]byte{}, err
+	}
 	line, err := cl.in.ReadBytes('\n')
 	if err != nil {
 		cl.Close()
@@ -47,7 +67,9 @@ func (s *server) dial() (*client, [auth.NonceSize]byte, error) {
 }
 
 // login connects and answers the challenge.
-func (s *server) login() (*client, error) {
+func (s *server) login() (*client, error) { return s.loginWith(secret) }
+
+func (s *server) loginWith(secret string) (*client, error) {
 	c, nonce, err := s.dial()
 	if err != nil {
 		return nil, err
@@ -85,6 +107,23 @@ func (c *client) next() (r codec.Reply, err error) {
 
 // reset closes with an RST.
 func (c *client) reset() {
-	_ = c.SetLinger(0)
-	c.Close()
+	_ = c.tcp.SetLinger(0)
+	c.tcp.Close()
+}
+
+// halfClose ends what the client says: over TLS with close_notify, a FIN, or both.
+func (c *client) halfClose(random *rand.Rand) {
+	how := random.IntN(3)
+	if tc, ok := c.Conn.(*tls.Conn); ok && how > 0 {
+		_ = tc.CloseWrite()
+		if how == 1 {
+			return
+		}
+	}
+	_ = c.tcp.CloseWrite()
+}
+
+// closeWith closes c when the soak is over, unless the returned func is called.
+func closeWith(ctx context.Context, c net.Conn) (stop func() bool) {
+	return context.AfterFunc(ctx, func() { c.Close() })
 }

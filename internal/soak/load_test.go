@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"os"
 	"os/exec"
 	"strings"
 	"syscall"
@@ -25,7 +26,10 @@ func (s *server) verified(ctx context.Context, j *judge, connections int) {
 		cfg.Connections, cfg.Pipeline, cfg.Patience = connections, 2, patience
 		cfg.Keys, cfg.Dist = connections, []bench.Dist{bench.Zipf, bench.Uniform, bench.Single}[n%3]
 		cfg.Wait, cfg.Lease, cfg.Hold = 2*time.Second, 5*time.Second, 20*time.Millisecond
-		cfg.Warmup, cfg.Duration, cfg.Rate = 0, 30*time.Second, 1500
+		cfg.Warmup, cfg.Duration, cfg.Rate = 0, 30*time.Second, float64(max(connections/2, 100))
+		if s.authority != nil {
+			cfg.TLS = s.authority.client
+		}
 		if n%2 == 1 { // leases end
 			cfg.Lease, cfg.Hold = time.Second, 1200*time.Millisecond
 		}
@@ -50,17 +54,20 @@ func (s *server) verified(ctx context.Context, j *judge, connections int) {
 	}
 }
 
-// guests are the clients that come and go, each a function that is run again and
+// guest is a kind of client that comes and goes, a function that is run again and
 // again.
-var guests = []struct {
+type guest struct {
 	name  string
 	share int // of them at once, of a hundred
 	visit func(s *server, j *judge, random *rand.Rand) error
-}{
+}
+
+var guests = []guest{
 	{"lockers", 50, (*server).locker},
-	{"passers-by", 10, (*server).passerBy},
+	{"passers-by", 9, (*server).passerBy},
 	{"babblers", 10, (*server).babbler},
-	{"intruders", 10, (*server).intruder},
+	{"intruders", 8, (*server).intruder},
+	{"strangers", 3, (*server).stranger},
 	{"slow readers", 5, (*server).slowReader},
 	{"silent", 15, (*server).silent},
 }
@@ -69,9 +76,13 @@ var guests = []struct {
 func (s *server) host(ctx context.Context, j *judge, name string, visit func(*server, *judge, *rand.Rand) error, seed uint64) {
 	random := rand.New(rand.NewPCG(seed, 7))
 	for ctx.Err() == nil {
+		before := s.short()
 		switch err := visit(s, j, random); {
 		case errors.Is(err, errShort):
 			j.count(name + " turned away")
+			if !before && !s.short() {
+				j.object("%s: turned away while there were descriptors", name)
+			}
 			pause(ctx, 50*time.Millisecond)
 		case err != nil:
 			j.object("%s: %v", name, err)
@@ -114,9 +125,12 @@ func (s *server) locker(j *judge, random *rand.Rand) error {
 			c.reset()
 			return nil
 		case leave == 1:
+			if random.IntN(2) == 0 {
+				c.tcp.Close()
+			}
 			return nil
 		case leave < 4:
-			_ = c.CloseWrite() // what waits is given up; what is decided still comes
+			c.halfClose(random) // what waits is given up; what is decided still comes
 			return s.answers(c, j, open, releases, random, true)
 		}
 		if err := s.answers(c, j, open, releases, random, false); err != nil {
@@ -133,7 +147,7 @@ func (s *server) answers(c *client, j *judge, open map[uint64]attempt, releases 
 		r, err := c.next()
 		if err == io.EOF && half {
 			for _, a := range open {
-				if a.wait == 0 && !s.short() {
+				if a.wait == 0 {
 					return fmt.Errorf("half-closed: no answer for %s", a.key)
 				}
 			}
@@ -181,7 +195,12 @@ func (s *server) passerBy(_ *judge, _ *rand.Rand) error {
 		return err
 	}
 	defer c.Close()
-	if _, err = c.Write(codec.AppendRelease(nil, 1<<63, "nobody's")); err != nil {
+	return c.asks()
+}
+
+// asks asks one thing and wants the answer.
+func (c *client) asks() error {
+	if _, err := c.Write(codec.AppendRelease(nil, 1<<63, "nobody's")); err != nil {
 		return err
 	}
 	if r, err := c.next(); err != nil || r.Op != codec.OpNotHeld {
@@ -215,19 +234,14 @@ func (s *server) babbler(_ *judge, random *rand.Rand) error {
 		b = b[n:]
 	}
 	if wrong.reason == "bad_request" {
-		_ = c.CloseWrite()
+		c.halfClose(random)
 	}
 	for range good {
-		if r, err := c.next(); err == io.EOF && wrong.reason == "bad_request" && s.short() {
-			return nil
-		} else if err != nil || r.Op != codec.OpNotHeld {
+		if r, err := c.next(); err != nil || r.Op != codec.OpNotHeld {
 			return fmt.Errorf("before E %s: %c, %v", wrong.reason, r.Op, err)
 		}
 	}
-	if err := c.ends(wrong.reason); err != nil && (wrong.reason != "bad_request" || !s.short()) {
-		return err
-	}
-	return nil
+	return c.ends(wrong.reason)
 }
 
 // ends wants an E and then the end.
@@ -265,49 +279,47 @@ func (s *server) slowReader(_ *judge, random *rand.Rand) error {
 		return err
 	}
 	defer c.Close()
-	_ = c.SetReadBuffer(4096)
+	_ = c.tcp.SetReadBuffer(4096)
 	key := strings.Repeat("s", codec.MaxKey)
 	var b []byte
 	for range 64 {
 		b = codec.AppendRelease(b, random.Uint64()|1<<63, key)
 	}
-	for begin := time.Now(); ; {
-		_ = c.SetWriteDeadline(time.Now().Add(time.Second))
-		if _, err := c.Write(b); err != nil && time.Since(begin) < patience {
-			return nil // closed, as it must be
-		} else if err != nil {
+	for {
+		if _, err := c.Write(b); errors.Is(err, os.ErrDeadlineExceeded) {
 			return fmt.Errorf("not closed: %w", err)
+		} else if err != nil {
+			return nil // closed, as it must be
 		}
 	}
 }
 
 // silent connects and says nothing until the server is tired of it.
 func (s *server) silent(_ *judge, _ *rand.Rand) error {
+	begin := time.Now()
 	c, _, err := s.dial()
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	defer context.AfterFunc(s.ctx, func() { c.Close() })()
-	begin := time.Now()
-	if _, err := c.in.ReadByte(); err != io.EOF {
-		if s.ctx.Err() != nil {
-			return nil
-		}
-		return fmt.Errorf("after %v: %v", time.Since(begin), err)
+	defer closeWith(s.ctx, c.tcp)()
+	end := io.EOF
+	if s.authority != nil {
+		end = errCut
 	}
-	if d := time.Since(begin); d < auth.Timeout-time.Second {
-		return fmt.Errorf("closed after %v", d)
-	}
-	return nil
+	_, err = c.in.ReadByte()
+	return s.tired(begin, err, end)
 }
 
 // killed starts processes that lock and wait, and kills them.
 func (s *server) killed(ctx context.Context, j *judge, seed uint64) {
 	random := rand.New(rand.NewPCG(seed, 8))
 	for ctx.Err() == nil {
-		cmd := exec.Command(s.binary, "bench", "--addr="+s.addr, "--secret-file="+s.secrets+".client", "--connections=20",
+		cmd := exec.Command(s.binary, "bench", "--addr="+s.addr, "--secret-file="+s.file("client"), "--connections=20",
 			"--pipeline=4", "--keys=30", "--wait=20s", "--lease=2s", "--hold=100ms", "--duration=1m")
+		if s.authority != nil {
+			cmd.Args = append(cmd.Args, "--tls-ca="+s.file("authority"))
+		}
 		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 		if err := cmd.Start(); err != nil {
 			j.object("%v", err)

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -27,14 +28,15 @@ import (
 
 // server is the process under load.
 type server struct {
-	binary, secrets string // paths
-	cmd             *exec.Cmd
-	addr, admin     string
-	log             logBuffer
-	ctx             context.Context // done when the load ends
-	exited          chan struct{}
-	loaded          atomic.Bool  // the verified load has its connections
-	shortUntil      atomic.Int64 // when there were descriptors again, UnixNano
+	binary, dir string     // paths
+	authority   *authority // nil: no TLS
+	cmd         *exec.Cmd
+	addr, admin string
+	log         logBuffer
+	ctx         context.Context // done when the load ends
+	exited      chan struct{}
+	loaded      atomic.Bool  // the verified load has its connections
+	shortUntil  atomic.Int64 // when there were descriptors again, UnixNano
 }
 
 // logBuffer keeps what a process logs.
@@ -55,12 +57,11 @@ func (l *logBuffer) String() string {
 	return l.b.String()
 }
 
-// start builds and starts a server with two loops.
-func start(t *testing.T, connections int) *server {
+// build builds the program.
+func build(t *testing.T) (binary string) {
 	t.Helper()
-	dir := t.TempDir()
-	s := &server{binary: filepath.Join(dir, "ticketing"), secrets: filepath.Join(dir, "secrets"), exited: make(chan struct{})}
-	args := []string{"build", "-o", s.binary}
+	binary = filepath.Join(t.TempDir(), "ticketing")
+	args := []string{"build", "-o", binary}
 	if os.Getenv("SOAK_RACE") != "" {
 		args = append(args, "-race")
 	}
@@ -68,12 +69,36 @@ func start(t *testing.T, connections int) *server {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("building the server: %v\n%s", err, out)
 	}
-	s.rotate(0)
+	return binary
+}
+
+// file is the path of one of the server's files, or of its clients'.
+func (s *server) file(name string) string { return filepath.Join(s.dir, name) }
+
+// start starts a server with two loops.
+func start(t *testing.T, binary string, connections int, encrypted bool) *server {
+	t.Helper()
+	s := &server{binary: binary, dir: t.TempDir(), exited: make(chan struct{})}
+	err := os.WriteFile(s.file("client"), []byte(secret+"\n"), 0o600)
+	if err == nil && encrypted {
+		if s.authority, err = newAuthority(); err == nil {
+			err = writePEM(s.file("authority"), "CERTIFICATE", s.authority.cert.Raw)
+		}
+	}
+	if err == nil {
+		err = s.rotate(0)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	s.cmd = exec.Command(s.binary, "serve")
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	s.cmd.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "LISTEN_ADDR=127.0.0.1:0", "ADMIN_ADDR=127.0.0.1:0", "LOOPS=2",
-		fmt.Sprint("MAX_CONNECTIONS=", connections), "AUTH_SECRET_FILE=" + s.secrets,
+		fmt.Sprint("MAX_CONNECTIONS=", connections), "AUTH_SECRET_FILE=" + s.file("secrets"),
+	}
+	if encrypted {
+		s.cmd.Env = append(s.cmd.Env, "TLS_CERT_FILE="+s.file("cert"), "TLS_KEY_FILE="+s.file("key"))
 	}
 	s.cmd.Stderr = &s.log
 	out, err := s.cmd.StdoutPipe()
@@ -107,20 +132,61 @@ func start(t *testing.T, connections int) *server {
 // secret is accepted always; beside it stands another one each time.
 const secret = "soak-secret"
 
-// rotate exchanges the file of secrets; every fifth does not load.
-func (s *server) rotate(n int) {
-	text := fmt.Sprintf("turn-%d\n%s\n", n, secret)
-	if n%5 == 4 {
+// rotate exchanges the files of secrets and certificates; of either every fifth
+// does not load.
+func (s *server) rotate(n int) error {
+	text := fmt.Sprintf("%s\n%s\n", secretOf(n), secret)
+	if n%5 == badSecrets {
 		text = ""
 	}
-	_ = os.WriteFile(s.secrets, []byte(text), 0o600)
+	err := os.WriteFile(s.file("secrets"), []byte(text), 0o600)
+	if s.authority != nil {
+		err = errors.Join(err, s.authority.issue(n+1, s.file("cert"), s.file("key"), n%5 == badCertificates))
+	}
 	if s.cmd != nil {
-		_ = s.cmd.Process.Signal(syscall.SIGHUP)
+		err = errors.Join(err, s.cmd.Process.Signal(syscall.SIGHUP))
+	}
+	return err
+}
+
+// The turns of five whose files do not load.
+const (
+	badCertificates = 2
+	badSecrets      = 4
+)
+
+func secretOf(n int) string { return fmt.Sprint("turn-", n) }
+
+// rotated waits until what rotate n has written is what clients meet.
+func (s *server) rotated(n int) error {
+	for end := time.Now().Add(patience); ; pause(context.Background(), 10*time.Millisecond) {
+		err := s.meets(n)
+		if err == nil || time.Now().After(end) {
+			return err
+		}
 	}
 }
 
-// short says that descriptors are or were just missing: then what is due to a
-// half-closed client may be lost, for that takes one (the server logs it).
+func (s *server) meets(n int) error {
+	with := secretOf(n)
+	if n%5 == badSecrets {
+		with = secret
+	}
+	c, err := s.loginWith(with)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if tc, ok := c.Conn.(*tls.Conn); ok && n%5 != badCertificates {
+		if serial := tc.ConnectionState().PeerCertificates[0].SerialNumber.Int64(); serial != int64(n+1) {
+			return fmt.Errorf("after rotation %d the certificate is that of %d", n, serial-1)
+		}
+	}
+	return c.asks()
+}
+
+// short says that descriptors are or were just missing: then a connection may not
+// be taken in.
 func (s *server) short() bool { return time.Now().UnixNano() < s.shortUntil.Load() }
 
 // starve takes the file descriptors away for a while: the limit is that of the

@@ -19,41 +19,61 @@ const (
 	moreResident   = 64 << 20
 )
 
+// size is how much of a soak it is.
+type size struct {
+	length      time.Duration
+	connections int // of the verified load
+	guests      int // at once
+	killed      int // processes at once
+	every       int // rotations from one shortage of descriptors to the next
+}
+
 // TestSoak runs for SOAK, with thousands of connections; without it for some
-// seconds, with hundreds.
+// seconds, with hundreds. A server with TLS has a third of the load, at the same
+// time.
 func TestSoak(t *testing.T) {
-	length, connections, guestsAtOnce, every := 10*time.Second, 200, 60, 3
+	plain, encrypted := size{10 * time.Second, 130, 40, 1, 3}, size{10 * time.Second, 70, 20, 1, 3}
 	if v := os.Getenv("SOAK"); v != "" {
-		var err error
-		if length, err = time.ParseDuration(v); err != nil {
+		length, err := time.ParseDuration(v)
+		if err != nil {
 			t.Fatal("SOAK: ", err)
 		}
-		connections, guestsAtOnce, every = 3000, 400, 11
+		plain, encrypted = size{length, 2000, 270, 2, 11}, size{length, 1000, 130, 2, 7}
 	}
-	s := start(t, 8000)
-	if err := os.WriteFile(s.secrets+".client", []byte(secret+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	binary := build(t)
+	t.Run("servers", func(t *testing.T) {
+		t.Run("plaintext", func(t *testing.T) { t.Parallel(); soak(t, binary, plain, false) })
+		t.Run("TLS", func(t *testing.T) { t.Parallel(); soak(t, binary, encrypted, true) })
+	})
+}
+
+// soak loads one server.
+func soak(t *testing.T, binary string, n size, encrypted bool) {
+	s := start(t, binary, 8000, encrypted)
 	before, err := s.footprint()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("start: %v", before)
 	j := newJudge()
-	ctx, cancel := context.WithTimeout(t.Context(), length)
+	ctx, cancel := context.WithTimeout(t.Context(), n.length)
 	defer cancel()
 	s.ctx = ctx
 	var all sync.WaitGroup
-	all.Go(func() { s.verified(ctx, j, connections) })
-	for i := range 2 {
+	all.Go(func() { s.verified(ctx, j, n.connections) })
+	for i := range n.killed {
 		all.Go(func() { s.killed(ctx, j, uint64(i)) })
 	}
-	for _, g := range guests {
-		for i := range max(1, guestsAtOnce*g.share/100) {
+	visitors := guests
+	if encrypted {
+		visitors = append(slices.Clip(guests), guest{"unshaken", 15, (*server).unshaken})
+	}
+	for _, g := range visitors {
+		for i := range max(1, n.guests*g.share/100) {
 			all.Go(func() { s.host(ctx, j, g.name, g.visit, uint64(i)) })
 		}
 	}
-	all.Go(func() { s.disturb(ctx, j, every) })
+	all.Go(func() { s.disturb(ctx, j, n.every) })
 	all.Go(func() { s.watch(ctx, j, t) })
 	all.Wait()
 	s.judgeEnd(t, before)
@@ -65,10 +85,17 @@ func TestSoak(t *testing.T) {
 	}
 }
 
-// disturb exchanges secrets, and every so often takes descriptors away.
+// disturb exchanges secrets and certificates, and every so often takes descriptors
+// away.
 func (s *server) disturb(ctx context.Context, j *judge, every int) {
 	for n := 1; pause(ctx, 2*time.Second); n++ {
-		s.rotate(n)
+		err := s.rotate(n)
+		if err == nil {
+			err = s.rotated(n)
+		}
+		if err != nil {
+			j.object("rotation %d: %v", n, err)
+		}
 		j.count("rotations")
 		if n%every == every-1 && s.loaded.Load() {
 			if err := s.starve(ctx, uint64(n%5), 1500*time.Millisecond); err != nil {
