@@ -8,7 +8,7 @@ import (
 
 // reserved is how many descriptors a loop keeps for tails that come while the
 // process can have no other.
-const reserved = 8
+const reserved = 16
 
 // reserve is descriptors that are there since the start, so that what is due to a
 // half-closed client does not depend on what there is at the time. A limit of

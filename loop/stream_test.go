@@ -2,6 +2,7 @@ package loop
 
 import (
 	"bytes"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -17,11 +18,17 @@ type stream struct {
 	j    *judge
 	conn *net.TCPConn
 
+	// With TLS.
+	tls     *tls.Conn // nil without
+	wire    *wire
+	letters []letter
+
 	// With the judge's mutex.
 	nonce    *[auth.NonceSize]byte // of the challenge; nil until it was read
 	shaking  bool                  // the digest is not sent yet
 	rest     []byte                // sent, and no whole frame or line
-	begun    lease.Instant         // when its first byte was sent
+	cut      bool                  // a record has been sent in part
+	begun    lease.Instant         // when the first byte of rest or of that record was sent
 	fault    codec.Reason          // what is wrong with what was sent
 	attempts []*attempt
 	releases []*giveUp
@@ -35,25 +42,32 @@ type stream struct {
 	eof     chan struct{}
 }
 
-// open connects.
-func (j *judge) open(secrets *auth.Secrets) (*stream, error) {
+// open connects; with TLS of that version unless it is 0.
+func (j *judge) open(secrets *auth.Secrets, version uint16) (*stream, error) {
 	c, err := net.Dial("tcp", j.srv.Addr().String())
 	if err != nil {
 		return nil, err
 	}
 	s := &stream{j: j, conn: c.(*net.TCPConn), shaking: secrets != nil, begun: j.srv.clock(), eof: make(chan struct{})}
-	go s.read()
+	var in io.Reader = c
+	if version != 0 {
+		if err := s.encrypt(version); err != nil {
+			return nil, err
+		}
+		in = s.tls
+	}
+	go s.read(in)
 	return s, nil
 }
 
 // read takes replies until the connection ends.
-func (s *stream) read() {
+func (s *stream) read(from io.Reader) {
 	defer close(s.eof)
 	var in []byte
 	challenge := s.shaking
 	b := make([]byte, 4096)
 	for {
-		n, err := s.conn.Read(b)
+		n, err := from.Read(b)
 		in = append(in, b[:n]...)
 		s.j.mu.Lock()
 		if at := bytes.IndexByte(in, '\n'); challenge && at >= 0 {
@@ -90,14 +104,16 @@ func (s *stream) read() {
 // end judges the end of the connection.
 func (s *stream) end(err error, in []byte) {
 	s.over = true
+	late := s.shaking && s.j.srv.clock() >= s.begun.Add(auth.Timeout)
 	switch {
 	case s.left:
+	case late && errors.Is(err, errCut): // nothing is sent
 	case !errors.Is(err, io.EOF):
 		s.j.object("the connection ended with %v", err)
 	case len(in) > 0:
 		s.j.object("the connection ended inside a reply: %q", in)
 	case s.said != "" || s.shut:
-	case s.shaking && s.j.srv.clock() >= s.begun.Add(auth.Timeout):
+	case late:
 	default:
 		s.j.object("the server closed without a reason")
 	}
@@ -161,9 +177,9 @@ func (s *stream) failed() {
 	want := s.fault
 	switch late := s.j.srv.clock() >= s.begun.Add(progressTimeout); {
 	case want != codec.ReasonNone:
-	case s.shaking && s.shut && len(s.rest) > 0:
+	case s.shaking && s.shut && s.inside():
 		want = codec.ReasonAuthFailed
-	case !s.shaking && len(s.rest) > 0 && (s.shut || late):
+	case !s.shaking && s.inside() && (s.shut || late):
 		want = codec.ReasonBadRequest
 	}
 	if s.said != want.String() || want == codec.ReasonNone {
@@ -189,10 +205,19 @@ func (s *stream) owed() string {
 	return ""
 }
 
-// send sends the first n bytes of what is pending.
-func (s *stream) send(n int) {
+// inside says that what was sent stands inside a frame, a line or a record.
+func (s *stream) inside() bool { return len(s.rest) > 0 || s.cut }
+
+// send sends the first n bytes of what is pending; with TLS at most some bytes of
+// what is sealed then.
+func (s *stream) send(n, some int) {
 	b := s.pending[:n]
 	s.pending = s.pending[n:]
+	if s.tls != nil {
+		s.seal(b)
+		s.transmit(some)
+		return
+	}
 	s.j.mu.Lock()
 	s.take(b)
 	s.j.mu.Unlock()
@@ -202,7 +227,7 @@ func (s *stream) send(n int) {
 // take parses what is about to be sent.
 func (s *stream) take(b []byte) {
 	now := s.j.srv.clock()
-	if len(s.rest) == 0 && !s.shaking {
+	if !s.inside() && !s.shaking {
 		s.begun = now
 	}
 	s.rest = append(s.rest, b...)

@@ -2,6 +2,7 @@ package loop
 
 import (
 	"context"
+	"crypto/tls"
 	"log/slog"
 	"math/rand/v2"
 	"testing"
@@ -15,8 +16,10 @@ var programServers = []struct {
 	loops  int
 	secret string
 	full   bool
+	tls    bool
 }{
 	{loops: 1}, {loops: 2}, {loops: 3}, {loops: 2, secret: "secret"}, {loops: 2, full: true},
+	{loops: 2, tls: true}, {loops: 1, secret: "secret", tls: true},
 }
 
 // startProgramServers runs one server of each kind until f ends.
@@ -36,6 +39,9 @@ func startProgramServers(f *testing.F) (servers []*Server) {
 		}
 		if kind.full {
 			cfg.MaxWaiters, cfg.MaxTotalWaiters, cfg.MaxKeys = 2, 5, 5
+		}
+		if kind.tls {
+			cfg.TLS = serverTLS(f)
 		}
 		srv, err := New(cfg)
 		if err != nil {
@@ -58,7 +64,7 @@ func startProgramServers(f *testing.F) (servers []*Server) {
 // FuzzStreams feeds a whole server with interleaved byte streams.
 func FuzzStreams(f *testing.F) {
 	servers := startProgramServers(f)
-	for seed := range uint64(150) {
+	for seed := range uint64(160) {
 		f.Add(randomStreams(seed))
 	}
 	f.Fuzz(func(t *testing.T, code []byte) {
@@ -68,6 +74,9 @@ func FuzzStreams(f *testing.F) {
 		kind := int(code[0]) % len(servers)
 		p := &program{t: t, code: code[2:], calm: code[1]%2 == 0, j: newJudge(servers[kind], programServers[kind].full),
 			secrets: servers[kind].secrets.Load(), stalled: make([]func(), programServers[kind].loops)}
+		if programServers[kind].tls {
+			p.version = []uint16{tls.VersionTLS12, tls.VersionTLS13}[code[1]/2%2]
+		}
 		for _, l := range servers[kind].loops {
 			p.syncKeys = append(p.syncKeys, keysOf(l, 1)[0])
 		}
@@ -76,10 +85,12 @@ func FuzzStreams(f *testing.F) {
 }
 
 // randomStreams returns a program that makes some sense: frames in batches, sent
-// whole or cut, for few keys, and seldom garbage.
+// whole or cut, for few keys, and seldom garbage;
+// with TLS also cut inside records.
 func randomStreams(seed uint64) []byte {
 	random := rand.New(rand.NewPCG(seed, 0))
 	code := []byte{byte(seed), byte(random.Uint32())}
+	records := programServers[seed%uint64(len(programServers))].tls
 	keys := byte(1 + random.IntN(8))
 	for range 5 + random.IntN(40) {
 		on := byte(random.IntN(4)) << 4
@@ -96,10 +107,17 @@ func randomStreams(seed uint64) []byte {
 		if random.IntN(4) == 0 {
 			code = append(code, on|9, byte(1+random.IntN(40)))
 		}
-		code = append(code, on|9, 0)
+		if records && random.IntN(4) == 0 {
+			code = append(code, on|10, 0, byte(random.IntN(120)))
+		} else {
+			code = append(code, on|9, 0)
+		}
 		switch random.IntN(10) {
 		case 0:
-			code = append(code, on|byte(11+random.IntN(3)))
+			how := byte(11 + random.IntN(3))
+			if code = append(code, on|how); records && how == 11 {
+				code = append(code, byte(random.IntN(4)))
+			}
 		case 1, 2, 3:
 			say(14)
 			code[len(code)-1] = byte(random.IntN(8))

@@ -21,7 +21,9 @@ type program struct {
 	j        *judge
 	secrets  *auth.Secrets
 	code     []byte
-	calm     bool // in the end no time passes before all have left
+	calm     bool   // in the end no time passes before all have left
+	version  uint16 // of TLS; 0: none
+	enrolled uint64 // sessions that loops had before
 	streams  [4]*stream
 	all      []*stream
 	before   uint64   // connections that were taken before
@@ -40,6 +42,8 @@ var (
 	}
 )
 
+const everything = 1 << 30
+
 // next takes the next byte, or 0 at the end.
 func (p *program) next() byte {
 	if len(p.code) == 0 {
@@ -55,8 +59,22 @@ func (srv *Server) taken() uint64 {
 	return srv.accepted.Load() + srv.refused.Load() + srv.failed.Load()
 }
 
+// everEnrolled is how many sessions the loops have had.
+func (srv *Server) everEnrolled() (n uint64) {
+	for _, l := range srv.loops {
+		n += ask(l, func() uint64 {
+			n := uint64(l.sessions)
+			for _, ended := range l.ended {
+				n += ended
+			}
+			return n
+		})
+	}
+	return n
+}
+
 func (p *program) run() {
-	p.before = p.j.srv.taken()
+	p.before, p.enrolled = p.j.srv.taken(), p.j.srv.everEnrolled()
 	for len(p.code) > 0 && p.j.fine() {
 		p.step()
 	}
@@ -112,10 +130,18 @@ func (p *program) step() {
 		if n == 0 || n > len(s.pending) {
 			n = len(s.pending)
 		}
-		p.logf("%d sends %q", i, s.pending[:n])
-		s.send(n)
+		some := everything
+		if s.tls != nil && op == 10 {
+			some = int(p.next())
+		}
+		p.logf("%d sends %q, %d bytes at most", i, s.pending[:n], some)
+		s.send(n, some)
 	case op < 14:
-		p.leave(i, op)
+		end := byte(0)
+		if s.tls != nil && op == 11 {
+			end = p.next() % 4
+		}
+		p.leave(i, op, end)
 	case op == 14:
 		p.jump(programJumps[p.next()%8])
 	default:
@@ -127,12 +153,18 @@ func (p *program) step() {
 // instead of it.
 func (p *program) dial(i byte) *stream {
 	p.logf("%d connects", i)
-	s, err := p.j.open(p.secrets)
+	if p.version != 0 {
+		p.goOn() // the handshake's end is waited for
+	}
+	s, err := p.j.open(p.secrets, p.version)
 	if err != nil {
 		p.t.Fatal(err)
 	}
 	p.streams[i] = s
 	p.all = append(p.all, s)
+	if p.version != 0 {
+		p.soon("a loop has it", func() bool { return p.j.srv.everEnrolled() == p.enrolled+uint64(len(p.all)) })
+	}
 	if p.secrets == nil {
 		return s
 	}
@@ -168,17 +200,24 @@ func (p *program) release(s *stream) {
 	s.pending = codec.AppendRelease(s.pending, token, key)
 }
 
-// leave ends our side of stream i: half-close, reset or close.
-func (p *program) leave(i, how byte) {
+// leave ends our side of stream i: half-close, reset or close. A half-close with
+// TLS is by FIN, close_notify, both, or a FIN inside close_notify.
+func (p *program) leave(i, how, end byte) {
 	s := p.streams[i]
 	p.streams[i] = nil
-	p.logf("%d leaves: %d", i, how)
+	p.logf("%d leaves: %d, %d", i, how, end)
 	p.j.mu.Lock()
 	s.shut, s.left, s.reset = true, how != 11, how != 11
 	p.j.mu.Unlock()
 	switch how {
 	case 11:
-		_ = s.conn.CloseWrite()
+		if end > 0 {
+			s.sealEnd()
+			s.transmit(s.wire.held() - int(end/3))
+		}
+		if end != 1 {
+			_ = s.conn.CloseWrite()
+		}
 	case 12:
 		_ = s.conn.SetLinger(0)
 		s.conn.Close()
@@ -210,6 +249,11 @@ func (p *program) goOn() {
 // jump lets time pass once the server has done all it can without.
 func (p *program) jump(d time.Duration) {
 	p.goOn()
+	for _, s := range p.all {
+		if s.tls != nil && !s.shut && !s.cut {
+			s.transmit(everything)
+		}
+	}
 	p.soon("the connections have come", func() bool { return p.j.srv.taken() == p.before+uint64(len(p.all)) })
 	p.soon("all is read", p.allRead)
 	for _, s := range p.all {
@@ -220,8 +264,8 @@ func (p *program) jump(d time.Duration) {
 	p.logf("%v later", d)
 	p.pass(d)
 	for i, s := range p.streams {
-		if s != nil && (s.shaking || len(s.rest) > 0) && d > 0 {
-			p.leave(byte(i), 11) // it is ended for its delay, or by this: the E is the same
+		if s != nil && (s.shaking || s.inside()) && d > 0 {
+			p.leave(byte(i), 11, 0) // it is ended for its delay, or by this: the E is the same
 		}
 	}
 }
@@ -264,14 +308,14 @@ func (p *program) sync(s *stream) bool {
 		return p.j.await("the connection ends", func() bool { return s.over }) && s.finish()
 	case s.shaking:
 		return true
-	case len(s.rest) == 0:
+	case !s.inside():
 		rest := s.pending
 		s.pending = nil
 		for _, key := range p.syncKeys {
 			p.owners++
 			s.pending = codec.AppendRelease(s.pending, 1<<63|p.owners, key)
 		}
-		s.send(len(s.pending))
+		s.send(len(s.pending), everything)
 		s.pending = rest
 	}
 	return p.j.await("all that is decided is answered", func() bool { return s.over || s.owed() == "" })
@@ -285,6 +329,9 @@ func (s *stream) finish() bool {
 	if !s.left {
 		if s.fault != codec.ReasonNone && s.said == "" {
 			s.j.object("the connection ended without E %v", s.fault)
+		}
+		if s.fault == codec.ReasonNone && s.said == "" && s.shut && !s.shaking && s.inside() {
+			s.j.object("the connection ended inside a frame, without E")
 		}
 		if open := s.owed(); open != "" && !s.shaking {
 			s.j.object("no answer to %s", open)
@@ -306,7 +353,11 @@ func (p *program) settle() {
 	}
 	for i, s := range p.streams {
 		if s != nil && !s.left {
-			p.leave(byte(i), 11)
+			end := byte(0)
+			if s.tls != nil {
+				end = byte(i)
+			}
+			p.leave(byte(i), 11, end)
 		}
 	}
 	for _, s := range p.all {

@@ -9,7 +9,10 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"ticketing/auth"
 	"ticketing/codec"
@@ -29,9 +32,19 @@ type client struct {
 // out of descriptors, which the soak brings about itself.
 var errShort = errors.New("no connection")
 
+// Slow readers have little room from the start: taken away later, the kernel drops
+// what comes into it, answers and acknowledgements, and waits ever longer.
+var (
+	dialer     = &net.Dialer{Timeout: patience}
+	slowDialer = &net.Dialer{Timeout: patience, Control: func(_, _ string, raw syscall.RawConn) (err error) {
+		ctrlErr := raw.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF, 4096) })
+		return errors.Join(err, ctrlErr)
+	}}
+)
+
 // connect connects, over TLS where that is spoken.
-func (s *server) connect() (*client, error) {
-	c, err := net.DialTimeout("tcp", s.addr, patience)
+func (s *server) connect(by *net.Dialer) (*client, error) {
+	c, err := by.Dial("tcp", s.addr)
 	if err != nil {
 		return nil, errShort
 	}
@@ -48,8 +61,8 @@ func (s *server) connect() (*client, error) {
 }
 
 // dial connects and reads the challenge.
-func (s *server) dial() (*client, [auth.NonceSize]byte, error) {
-	cl, err := s.connect()
+func (s *server) dial(by *net.Dialer) (*client, [auth.NonceSize]byte, error) {
+	cl, err := s.connect(by)
 	if err != nil {
 		return nil, [auth.NonceSize]byte{}, err
 	}
@@ -67,10 +80,10 @@ func (s *server) dial() (*client, [auth.NonceSize]byte, error) {
 }
 
 // login connects and answers the challenge.
-func (s *server) login() (*client, error) { return s.loginWith(secret) }
+func (s *server) login() (*client, error) { return s.loginWith(dialer, secret) }
 
-func (s *server) loginWith(secret string) (*client, error) {
-	c, nonce, err := s.dial()
+func (s *server) loginWith(by *net.Dialer, secret string) (*client, error) {
+	c, nonce, err := s.dial(by)
 	if err != nil {
 		return nil, err
 	}

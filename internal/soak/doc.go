@@ -5,7 +5,8 @@
 // The verified load is that of package bench: hundreds to thousands of
 // connections. Beside it come and go clients that leave in every way there is,
 // processes that are killed, slow readers, garbage, wrong digests and silence,
-// while secrets are exchanged, file descriptors run out and metrics are read.
+// while secrets and certificates are exchanged, file descriptors run out and
+// metrics are read. A server with TLS has a third of it, at the same time.
 //
 // It never reaches into the server: it knows the protocol, the admin endpoint
 // and /proc. It is a test alone; nothing imports it. SOAK=10m sets how long it

@@ -35,7 +35,7 @@ func (j *judge) object(format string, args ...any) {
 func (j *judge) add(format string, args ...any) {
 	j.counts["objections"]++
 	if len(j.wrong) < 20 {
-		j.wrong = append(j.wrong, fmt.Sprintf(format, args...))
+		j.wrong = append(j.wrong, time.Now().Format("15:04:05.000 ")+fmt.Sprintf(format, args...))
 	}
 }
 
@@ -75,14 +75,16 @@ func (j *judge) granted(key string, token, floor uint64, sent time.Time, lease t
 	j.keys[key] = held{token: token, until: until}
 }
 
-// givesUp is called before a release is sent.
+// givesUp is called before a release is sent. The token cannot have ended before
+// until; that is zero when it is not the key's last.
 func (j *judge) givesUp(key string, token uint64) (until time.Time) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	h := j.keys[key]
-	if h.token == token {
-		h.gaveUp = true
-		j.keys[key] = h
+	if h.token != token {
+		return time.Time{}
 	}
+	h.gaveUp = true
+	j.keys[key] = h
 	return h.until
 }

@@ -36,6 +36,7 @@ type server struct {
 	ctx         context.Context // done when the load ends
 	exited      chan struct{}
 	loaded      atomic.Bool  // the verified load has its connections
+	shortages   atomic.Int64 // of descriptors, so far
 	shortUntil  atomic.Int64 // when there were descriptors again, UnixNano
 }
 
@@ -172,7 +173,7 @@ func (s *server) meets(n int) error {
 	if n%5 == badSecrets {
 		with = secret
 	}
-	c, err := s.loginWith(with)
+	c, err := s.loginWith(dialer, with)
 	if err != nil {
 		return err
 	}
@@ -185,9 +186,13 @@ func (s *server) meets(n int) error {
 	return c.asks()
 }
 
-// short says that descriptors are or were just missing: then a connection may not
-// be taken in.
-func (s *server) short() bool { return time.Now().UnixNano() < s.shortUntil.Load() }
+// shortSince returns what says whether descriptors have been missing since then, or
+// just before. Then a connection may not be taken in, and if more clients half-close
+// at once than the server has a reserve for, some lose their answers.
+func (s *server) shortSince() func() bool {
+	before, n := time.Now().UnixNano() < s.shortUntil.Load(), s.shortages.Load()
+	return func() bool { return before || n != s.shortages.Load() }
+}
 
 // starve takes the file descriptors away for a while: the limit is that of the
 // lowest number which is free.
@@ -205,6 +210,7 @@ func (s *server) starve(ctx context.Context, spare uint64, d time.Duration) erro
 		low++
 	}
 	s.shortUntil.Store(math.MaxInt64)
+	s.shortages.Add(1)
 	if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: min(low, old.Max), Max: old.Max}, nil); err != nil {
 		return err
 	}

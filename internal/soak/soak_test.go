@@ -77,11 +77,22 @@ func soak(t *testing.T, binary string, n size, encrypted bool) {
 	all.Go(func() { s.watch(ctx, j, t) })
 	all.Wait()
 	s.judgeEnd(t, before)
+	if m, err := s.metrics(); err == nil {
+		for name, v := range m {
+			if reason, ok := strings.CutPrefix(name, "ticketing_connections_closed_total{"); ok && v > 0 {
+				j.counts["closed by the server's account: "+reason] = int(v)
+			}
+		}
+	}
 	for _, what := range slices.Sorted(maps.Keys(j.counts)) {
 		t.Logf("%7d %s", j.counts[what], what)
 	}
 	for _, wrong := range j.wrong {
 		t.Error(wrong)
+	}
+	if t.Failed() {
+		log := s.log.String()
+		t.Logf("the server's log ends:\n%s", log[max(0, len(log)-20000):])
 	}
 }
 
@@ -188,9 +199,5 @@ func (s *server) judgeEnd(t *testing.T, before footprint) {
 		if strings.Contains(s.log.String(), bad) {
 			t.Errorf("the server logged %q", bad)
 		}
-	}
-	if t.Failed() {
-		log := s.log.String()
-		t.Logf("the server's log ends:\n%s", log[max(0, len(log)-4000):])
 	}
 }

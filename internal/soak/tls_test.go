@@ -123,13 +123,13 @@ func (a *authority) shake(c net.Conn) (*tls.Conn, error) {
 // unshaken begins a handshake and does not end it: before, within and behind what
 // a client says first. Nothing is heard of it but the server's part.
 func (s *server) unshaken(_ *judge, random *rng.Rand) error {
+	begin := time.Now()
 	c, err := net.DialTimeout("tcp", s.addr, patience)
 	if err != nil {
 		return errShort
 	}
 	defer c.Close()
 	defer closeWith(s.ctx, c)()
-	begin := time.Now()
 	_ = c.SetDeadline(begin.Add(patience))
 	hello := s.authority.hello
 	_, _ = c.Write(hello[:[]int{0, 1, 5, random.IntN(len(hello)), len(hello)}[random.IntN(5)]])
@@ -148,7 +148,7 @@ func (s *server) unshaken(_ *judge, random *rng.Rand) error {
 // told at once.
 func (s *server) stranger(_ *judge, _ *rng.Rand) error {
 	if s.authority == nil {
-		c, _, err := s.dial()
+		c, _, err := s.dial(dialer)
 		if err != nil {
 			return err
 		}
