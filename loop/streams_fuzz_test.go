@@ -85,8 +85,7 @@ func FuzzStreams(f *testing.F) {
 }
 
 // randomStreams returns a program that makes some sense: frames in batches, sent
-// whole or cut, for few keys, and seldom garbage;
-// with TLS also cut inside records.
+// whole or cut, with TLS also inside records, for few keys, and seldom garbage.
 func randomStreams(seed uint64) []byte {
 	random := rand.New(rand.NewPCG(seed, 0))
 	code := []byte{byte(seed), byte(random.Uint32())}
