@@ -14,15 +14,17 @@ const reserved = 16
 // half-closed client does not depend on what there is at the time. A limit of
 // open files is one of numbers, and theirs are low.
 type reserve struct {
-	null int   // /dev/null
-	free []int // mean /dev/null until they are needed
+	null int   // takes no byte: the reading end of a pipe nobody writes to
+	free []int // mean the same until they are needed
 }
 
 func newReserve() (r reserve, err error) {
-	r.null, err = unix.Open("/dev/null", unix.O_WRONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return reserve{null: -1}, os.NewSyscallError("open /dev/null", err)
+	var pipe [2]int
+	if err := unix.Pipe2(pipe[:], unix.O_NONBLOCK|unix.O_CLOEXEC); err != nil {
+		return reserve{null: -1}, os.NewSyscallError("pipe", err)
 	}
+	_ = unix.Close(pipe[1])
+	r.null = pipe[0]
 	for range reserved {
 		fd, err := unix.FcntlInt(uintptr(r.null), unix.F_DUPFD_CLOEXEC, 0)
 		if err != nil {

@@ -49,9 +49,9 @@ func (l *loop) unparsed(s *session) []byte {
 
 // silence keeps gnet from sending what it holds for s, and reports whether it
 // could. It is for inside OnClose: gnet tries to write its buffer once more when
-// that returns. Its descriptor number is made to mean /dev/null until then. The
-// epoll registration belongs to the socket, which may live on in a duplicate, so
-// it is removed first.
+// that returns. Its descriptor number is made to mean what takes no byte until
+// then. The epoll registration belongs to the socket, which may live on in a
+// duplicate, so it is removed first.
 func (l *loop) silence(s *session) bool {
 	if l.epoll < 0 {
 		return false
