@@ -71,11 +71,14 @@ func createDisk(dir string, metadata []byte, log *slog.Logger) (*disk, error) {
 func openDisk(dir string, log *slog.Logger) (*disk, *kept, error) {
 	d := &disk{dir: dir, log: log, lg: newZap(log)}
 	d.snaps = snap.New(d.lg, d.snapDir())
+	if err := d.atTail((*tail).check); err != nil {
+		return nil, nil, d.fault("read the log", err)
+	}
 	k, err := d.read()
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		log.Warn("the last record of the log is incomplete and is dropped; it was never confirmed to anybody",
 			"dir", d.walDir())
-		if !wal.Repair(d.lg, d.walDir()) {
+		if err := d.atTail((*tail).cut); err != nil {
 			return nil, nil, d.fault("mend the log", err)
 		}
 		k, err = d.read()
@@ -84,6 +87,15 @@ func openDisk(dir string, log *slog.Logger) (*disk, *kept, error) {
 		return nil, nil, err
 	}
 	return d, k, nil
+}
+
+func (d *disk) atTail(do func(*tail) error) error {
+	t, err := openTail(d.walDir())
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	return do(t)
 }
 
 func (d *disk) read() (k *kept, err error) {

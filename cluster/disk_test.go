@@ -3,12 +3,14 @@ package cluster
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.etcd.io/raft/v3/raftpb"
 )
 
@@ -100,6 +102,105 @@ func TestTornLastRecordIsMended(t *testing.T) {
 	}
 	if err := d.save(nil, entriesOf(10, 10, 3)); err != nil {
 		t.Errorf("the mended log takes nothing: %v", err)
+	}
+}
+
+// kindsOfRecords returns where the records of a log begin, by their types.
+func kindsOfRecords(data []byte) (at map[int64][]int) {
+	at = map[int64][]int{}
+	for off := 0; ; {
+		r, size := record(data[off:])
+		if r == nil {
+			return at
+		}
+		at[r.GetType()] = append(at[r.GetType()], off)
+		off += size
+	}
+}
+
+// Of a write that a crash cut short any part may be on the disk: it is the last
+// one, and nobody relied on it. The same hole with a later write behind it is
+// damage, also where etcd's reader takes it for the end of the log.
+func TestHoleInTheLogIsDamageIfSomethingWasWrittenLater(t *testing.T) {
+	for name, spoil := range map[string]func(b []byte, at int){
+		"length grown":   func(b []byte, at int) { b[at+2] ^= 0x10 },
+		"length huge":    func(b []byte, at int) { b[at+5] ^= 0x10 },
+		"length zero":    func(b []byte, at int) { clear(b[at : at+8]) },
+		"sector of zero": func(b []byte, at int) { clear(b[at/512*512 : at/512*512+512]) },
+	} {
+		for _, later := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, written later %v", name, later), func(t *testing.T) {
+				dir := t.TempDir()
+				d, err := createDisk(dir, []byte("me"), slog.New(slog.DiscardHandler))
+				if err != nil {
+					t.Fatal(err)
+				}
+				last := uint64(0)
+				write := func(n, commit uint64) {
+					t.Helper()
+					var entries []*raftpb.Entry
+					if n > 0 {
+						entries = entriesOf(last+1, last+n, 2)
+					}
+					last += n
+					hard := &raftpb.HardState{Term: new(uint64(2)), Vote: new(uint64(1)), Commit: new(commit)}
+					if err := d.save(hard, entries); err != nil {
+						t.Fatal(err)
+					}
+				}
+				write(7, 0)
+				write(20, 7) // the one that is spoiled
+				if later {
+					write(0, 27) // not synced
+					write(1, 27)
+				}
+				if err := d.close(); err != nil {
+					t.Fatal(err)
+				}
+				file := only(t, dir+"/wal/*.wal")
+				data, err := os.ReadFile(file)
+				if err != nil {
+					t.Fatal(err)
+				}
+				spoil(data, kindsOfRecords(data)[wal.EntryType][7+10])
+				data = data[:len(bytes.TrimRight(data, "\x00"))+8<<10] // the rest takes time, and is as empty
+				if err := os.WriteFile(file, data, 0o600); err != nil {
+					t.Fatal(err)
+				}
+				d, k, err := openDisk(dir, slog.New(slog.DiscardHandler))
+				if err == nil {
+					defer d.close()
+				}
+				switch {
+				case later && (err == nil || !strings.Contains(err.Error(), "cluster remove")):
+					t.Errorf("err %v; entries are missing that were synced", err)
+				case !later && err != nil:
+					t.Errorf("a write cut short: %v", err)
+				case !later:
+					if n := len(k.entries); n < 7 || n > 17 {
+						t.Errorf("%d entries, want those before the last write, and some of it", n)
+					}
+					if err := d.save(nil, entriesOf(uint64(len(k.entries))+1, 40, 3)); err != nil {
+						t.Errorf("the mended log takes nothing: %v", err)
+					}
+				}
+			})
+		}
+	}
+}
+
+// Mending needs no room: a full disk is how a write comes to be cut short.
+func TestMendingLeavesNothingBehind(t *testing.T) {
+	dir := filled(t)
+	spoil(t, only(t, dir+"/wal/*.wal"), bytes.Repeat([]byte{10}, 50), func(b []byte, at int) []byte { return b[:at+10] })
+	d, _, err := openDisk(dir, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.close()
+	files, _ := filepath.Glob(dir + "/wal/*.wal*")
+	if len(files) != 1 {
+		t.Errorf("the log is %v, want one file", files)
 	}
 }
 

@@ -33,7 +33,7 @@ func newIdentity(cfg *Config, cluster uint64) identity {
 // readIdentity reads the metadata of a log, and holds it against the settings.
 func readIdentity(data []byte, cfg *Config) (id identity, err error) {
 	if err := json.Unmarshal(data, &id); err != nil {
-		return id, fmt.Errorf("the log in %s does not say whose it is: %w", cfg.Dir, err)
+		return id, fmt.Errorf("the log in %s does not say whose it is: %w: %s", cfg.Dir, err, startAnew)
 	}
 	switch {
 	case id.Version != identityVersion:

@@ -26,6 +26,8 @@ var remedies = []struct {
 	{fileutil.ErrLocked, "another process uses that directory: stop it, or set another CLUSTER_DATA_DIR"},
 	{fs.ErrPermission, "let the user of the server read and write that directory and start the node again"},
 	{syscall.EROFS, "mount that file system for writing and start the node again"},
+	{syscall.ENOTDIR, "set CLUSTER_DATA_DIR to a directory"},
+	{errDamaged, "data on the disk has changed: " + startAnew},
 	{wal.ErrCRCMismatch, "data on the disk has changed: " + startAnew},
 	{snap.ErrCRCMismatch, "data on the disk has changed: " + startAnew},
 	{snap.ErrEmptySnapshot, "data on the disk is gone: " + startAnew},
