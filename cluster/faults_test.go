@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"ticketing/cluster/core"
+	"ticketing/cluster/state"
 )
 
 // A node whose disk takes no more stops and says so; the others go on.
@@ -36,10 +37,12 @@ func TestDiskThatFailsStopsOneNode(t *testing.T) {
 // What to do follows from what is wrong.
 func TestRemedies(t *testing.T) {
 	for err, want := range map[error]string{
-		syscall.ENOSPC: "make room",
-		syscall.EIO:    "cluster remove",
-		os.ErrNotExist: "is gone",
-		syscall.EACCES: "let the user",
+		syscall.ENOSPC:   "make room",
+		syscall.EIO:      "cluster remove",
+		os.ErrNotExist:   "is gone",
+		syscall.EACCES:   "let the user",
+		syscall.ENOTDIR:  "to a directory",
+		state.ErrVersion: "the program that wrote it",
 	} {
 		text := (&disk{dir: "/data"}).fault("write the log", fmt.Errorf("wal: %w", err)).Error()
 		for _, part := range []string{"write the log", "/data", err.Error(), want} {

@@ -9,11 +9,15 @@ import (
 	"go.etcd.io/etcd/client/pkg/v3/fileutil"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/snap"
 	"go.etcd.io/etcd/server/v3/storage/wal"
+
+	"ticketing/cluster/state"
 )
 
 // startAnew is the way out for a node that has lost what it had promised to
 // remember. It must not take part under its old identity: it might vote twice.
-const startAnew = "check the disk, then take the node out with `ticketing cluster remove`, move CLUSTER_DATA_DIR away, " +
+const startAnew = "check the disk, then " + replaceNode
+
+const replaceNode = "take the node out with `ticketing cluster remove`, move CLUSTER_DATA_DIR away, " +
 	"take the node in again with `ticketing cluster add` and start it with CLUSTER_JOIN=true"
 
 // remedies say what to do about an error of the disk; the first that fits.
@@ -26,6 +30,7 @@ var remedies = []struct {
 	{fileutil.ErrLocked, "another process uses that directory: stop it, or set another CLUSTER_DATA_DIR"},
 	{fs.ErrPermission, "let the user of the server read and write that directory and start the node again"},
 	{syscall.EROFS, "mount that file system for writing and start the node again"},
+	{state.ErrVersion, "start the program that wrote it; or, to stay with this one, " + replaceNode},
 	{syscall.ENOTDIR, "set CLUSTER_DATA_DIR to a directory"},
 	{errDamaged, "data on the disk has changed: " + startAnew},
 	{wal.ErrCRCMismatch, "data on the disk has changed: " + startAnew},
