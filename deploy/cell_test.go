@@ -14,10 +14,13 @@ import (
 // cellVariable tells the test binary to be the first process of a cell.
 const cellVariable = "TICKETING_TEST_CELL"
 
+// stateDir is where StateDirectory= is.
+const stateDir = "/var/lib/ticketing"
+
 // cell is what systemd would make of the unit around the server, as far as a
 // process can do it to itself: a root directory of its own with nothing in it
-// but the binary, its secrets, /proc of itself and four devices, read-only; no
-// capability; limits; and a filter of system calls that kills.
+// but the binary, its secrets, /proc of itself and four devices, read-only; a
+// directory for its state; no capability; limits; and a filter of system calls that kills.
 //
 // It has a mount namespace of its own, from which nothing gets out, and it
 // removes nothing: it only mounts.
@@ -26,6 +29,7 @@ type cell struct {
 	Binary  string   // seen as /ticketing
 	Etc     string   // directory, seen as /etc/ticketing, readable by group User
 	Run     string   // directory, seen as /run
+	State   string   // directory of User, seen as /var/lib/ticketing
 	User    int      // and group
 	Files   int      // limit
 	Calls   []uint32 // system calls that are allowed, by number
@@ -64,7 +68,7 @@ func (c *cell) mount() error {
 		return err
 	}
 	bound := map[string]string{
-		"/ticketing": c.Binary, "/etc/ticketing": c.Etc, "/run": c.Run,
+		"/ticketing": c.Binary, "/etc/ticketing": c.Etc, "/run": c.Run, stateDir: c.State,
 		"/dev/null": "/dev/null", "/dev/zero": "/dev/zero", "/dev/random": "/dev/random", "/dev/urandom": "/dev/urandom",
 	}
 	for inside, outside := range bound {

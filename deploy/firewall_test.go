@@ -20,7 +20,7 @@ func TestFirewallLoads(t *testing.T) {
 	if err != nil && strings.Contains(err.Error(), "operation not permitted") {
 		t.Skip("no network namespaces here: the rules were not loaded")
 	}
-	if err != nil || strings.Count(string(out), "tcp dport 7400") != 4 {
+	if err != nil || strings.Count(string(out), "tcp dport 7400") != 4 || strings.Count(string(out), "tcp dport 7402 drop") != 2 {
 		t.Errorf("%v\n%s", err, out)
 	}
 }

@@ -3,7 +3,9 @@ package deploy
 import (
 	"bufio"
 	"bytes"
+	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -95,6 +97,26 @@ func serve(env ...string) *exec.Cmd {
 	cmd := exec.Command(binary, "serve")
 	cmd.Env = append([]string{"LISTEN_ADDR=127.0.0.1:0", "ADMIN_ADDR=127.0.0.1:0"}, env...)
 	return cmd
+}
+
+// clusterOfOne is the settings of a node that is a cluster by itself; its data
+// directory is not among them.
+func clusterOfOne() []string {
+	// 127.0.0.0/8 is large: that two tests meet is not to be expected.
+	host := fmt.Sprintf("127.%d.%d.1", 1+rand.IntN(250), rand.IntN(250))
+	return []string{"CLUSTER_NODE_ID=n1", "CLUSTER_PEERS=n1=" + host + ":7402", "CLUSTER_ADVERTISE_CLIENT=" + host + ":7400"}
+}
+
+// leads waits until the node leads its cluster, and returns its metrics then.
+func (n *node) leads() string {
+	n.t.Helper()
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if metrics := n.get("/metrics"); strings.Contains(metrics, "\nticketing_cluster_leads 1\n") {
+			return metrics
+		}
+	}
+	n.t.Fatal("does not come to lead its cluster")
+	return ""
 }
 
 func mustStart(t testing.TB, cmd *exec.Cmd) *node {

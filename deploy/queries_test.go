@@ -16,21 +16,24 @@ const (
 	dashboardPath = "grafana/ticketing.json"
 )
 
-// scraped is what a server exports: each metric's samples, by name.
+// scraped is what servers export: each metric's samples, by name.
 type scraped map[string][]string
 
+// scrape asks a single node with TLS, and the leader of a cluster, which has
+// metrics that the others have not.
 func scrape(t *testing.T) scraped {
 	t.Helper()
 	cert, key := selfSigned(t, t.TempDir())
-	n := mustStart(t, serve("TLS_CERT_FILE="+cert, "TLS_KEY_FILE="+key))
+	single := mustStart(t, serve("TLS_CERT_FILE="+cert, "TLS_KEY_FILE="+key))
+	leader := mustStart(t, serve(append(clusterOfOne(), "CLUSTER_DATA_DIR="+t.TempDir())...))
 	s := scraped{}
-	for line := range strings.Lines(n.get("/metrics")) {
+	for line := range strings.Lines(single.get("/metrics") + leader.leads()) {
 		name, _, _ := strings.Cut(strings.FieldsFunc(line, func(r rune) bool { return r == '{' || r == ' ' })[0], "\n")
 		if name != "#" {
 			s[name] = append(s[name], line)
 		}
 	}
-	if len(s["ticketing_ready"]) != 1 || len(s["ticketing_acquires_total"]) != 3 {
+	if len(s["ticketing_ready"]) != 2 || len(s["ticketing_acquires_total"]) != 6 || len(s["ticketing_cluster_member_active"]) != 1 {
 		t.Fatalf("/metrics has %d metrics", len(s))
 	}
 	return s
@@ -46,7 +49,7 @@ var (
 // words of PromQL, and the functions that are used here: another one in a query
 // is taken for a metric, and then missed.
 var words = []string{
-	"and", "or", "unless", "sum", "max", "min", "rate", "increase", "resets", "histogram_quantile", "label_values", "instance", "time",
+	"and", "or", "unless", "sum", "max", "min", "rate", "increase", "resets", "histogram_quantile", "avg_over_time", "label_values", "instance", "time",
 }
 
 // added are labels that Prometheus adds, which no server exports.
@@ -91,6 +94,8 @@ func TestMissingMetricsAreFound(t *testing.T) {
 		`ticketing_ready == 0`: "",
 		`sum by (instance) (rate(ticketing_acquires_total{result="busy"}[5m])) / sum(rate(ticketing_acquires_total[5m]))`:     "",
 		`histogram_quantile(0.9, sum by (le) (rate(ticketing_wait_seconds_bucket{instance=~"$instance"}[$__rate_interval])))`: "",
+		`ticketing_cluster_commit_index - on (instance) group_right () ticketing_cluster_member_match_index > 1`:              "",
+		`ticketing_cluster_members{vote="observer"}`:            "ticketing_cluster_members with vote observer",
 		`ticketing_redy == 0`:                                   "the metric ticketing_redy",
 		`rate(ticketing_acquires_total{result="bussy"}[5m])`:    "ticketing_acquires_total with result bussy",
 		`rate(ticketing_acquires_total{reason="busy"}[5m])`:     "ticketing_acquires_total with reason busy",

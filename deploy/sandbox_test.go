@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -35,18 +36,19 @@ func newCell(t *testing.T, u unit) *cell {
 	}
 	dir := t.TempDir()
 	c := &cell{
-		Root: dir + "/root", Binary: binary, Etc: dir + "/etc", Run: dir + "/run",
+		Root: dir + "/root", Binary: binary, Etc: dir + "/etc", Run: dir + "/run", State: dir + "/state",
 		User: nobody, Files: u.number(t, "LimitNOFILE"), Args: []string{"serve"},
 		Env: []string{
 			"LISTEN_ADDR=127.0.0.1:0", "ADMIN_ADDR=127.0.0.1:0", "AUTH_SECRET_FILE=/etc/ticketing/secrets",
 			"MAX_CONNECTIONS=8192", "LOOPS=2", "WATCHDOG_USEC=1000000", "NOTIFY_SOCKET=/run/notify",
 		},
 	}
-	for _, d := range []string{c.Root, c.Etc, c.Run} {
+	for _, d := range []string{c.Root, c.Etc, c.Run, c.State} {
 		if err := os.Mkdir(d, 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
+	c.state(t, u)
 	c.secrets(t, "hush")
 	for _, name := range strings.Fields(u.one(t, "RestrictAddressFamilies")) {
 		d, ok := families[name]
@@ -80,6 +82,21 @@ func (c *cell) tryOut(t *testing.T) {
 		t.Skipf("mounts are not permitted here: the server was not run under the unit's limits")
 	case err != nil:
 		t.Fatalf("%v: %s", err, out)
+	}
+}
+
+// state gives the directory of the state away, as StateDirectory= does.
+func (c *cell) state(t *testing.T, u unit) {
+	t.Helper()
+	if name := u.one(t, "StateDirectory"); "/var/lib/"+name != stateDir {
+		t.Fatalf("StateDirectory=%s", name)
+	}
+	mode, err := strconv.ParseUint(u.one(t, "StateDirectoryMode"), 8, 32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Chmod(c.State, os.FileMode(mode)), os.Chown(c.State, c.User, c.User)); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -150,6 +167,36 @@ func TestServerInItsCell(t *testing.T) {
 	if log := n.log.String(); strings.Contains(log, "level=WARN") || strings.Contains(log, "level=ERROR") {
 		t.Errorf("the log complains:\n%s", log)
 	}
+}
+
+// A node of a cluster keeps its data in the unit's state directory: what it
+// granted is held after a restart.
+func TestClusterInItsCell(t *testing.T) {
+	c := newCell(t, readUnit(t))
+	newManager(t, c.Run)
+	c.Env = append(append(c.Env, clusterOfOne()...), "CLUSTER_DATA_DIR="+stateDir)
+
+	n := mustStart(t, c.command(t))
+	n.leads()
+	in, answer := n.login(t, "hush")
+	fmt.Fprint(answer, "A\x00\xfa\x00\x00\x00\x00\x00\x00\x00\x07key\n")
+	if reply, err := in.ReadString('\n'); err != nil || reply[0] != 'A' {
+		t.Errorf("an acquire is answered %q, %v", reply, err)
+	}
+	n.signal(syscall.SIGTERM)
+	n.exits(0)
+
+	n = mustStart(t, c.command(t))
+	if metrics := n.leads(); !strings.Contains(metrics, "\nticketing_cluster_keys 1\n") {
+		t.Error("the key that was granted is not held after a restart")
+	}
+	n.isConfined(t)
+	// Ending is a warning: there is nobody to hand the lead to.
+	if log := n.log.String(); strings.Contains(log, "level=WARN") || strings.Contains(log, "level=ERROR") {
+		t.Errorf("the log complains:\n%s", log)
+	}
+	n.signal(syscall.SIGTERM)
+	n.exits(0)
 }
 
 // The cell bites: without a call that the server needs, it does not get far.

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -56,8 +57,9 @@ func (u unit) number(t testing.TB, name string) int {
 	return n
 }
 
-// exampleEnvironment is the example of an environment file.
-func exampleEnvironment(t testing.TB) (set []string) {
+// exampleEnvironment is the example of an environment file, and what of it is
+// commented out.
+func exampleEnvironment(t testing.TB) (set, commented []string) {
 	t.Helper()
 	data, err := os.ReadFile(environmentPath)
 	if err != nil {
@@ -66,9 +68,11 @@ func exampleEnvironment(t testing.TB) (set []string) {
 	for line := range strings.Lines(string(data)) {
 		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
 			set = append(set, line)
+		} else if setting := regexp.MustCompile(`^#([A-Z_]+=.*)$`).FindStringSubmatch(line); setting != nil {
+			commented = append(commented, setting[1])
 		}
 	}
-	return set
+	return set, commented
 }
 
 // analyze runs systemd-analyze, or skips the test where there is none.
@@ -140,22 +144,32 @@ func TestUnitFiles(t *testing.T) {
 	}
 }
 
-// The example environment is allowed once there is a secret, and the unit's
-// times fit it and the defaults.
+// The example environment is allowed once there is a secret, with the settings
+// of a cluster too, and the unit's times fit it and the defaults.
 func TestUnitSettings(t *testing.T) {
 	u := readUnit(t)
 	secrets := filepath.Join(t.TempDir(), "secrets")
 	if err := os.WriteFile(secrets, []byte("hush\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var env []string
-	for _, e := range exampleEnvironment(t) {
-		env = append(env, strings.Replace(e, "/etc/ticketing/secrets", secrets, 1))
+	dir := filepath.Dir(secrets)
+	if out, err := exec.Command(binary, "certs", "--dir="+dir, "n1=10.0.0.1").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
 	}
-	cmd := exec.Command(binary, "serve", "--check")
-	cmd.Env = env
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Errorf("%v: %v: %s", env, err, out)
+	set, commented := exampleEnvironment(t)
+	cluster := slices.DeleteFunc(commented, func(e string) bool { return !strings.HasPrefix(e, "CLUSTER_") })
+	if len(cluster) < 8 {
+		t.Errorf("%d settings of a cluster", len(cluster))
+	}
+	for _, example := range [][]string{set, append(slices.Clone(set), cluster...)} {
+		cmd := exec.Command(binary, "serve", "--check")
+		for _, e := range example {
+			e = strings.Replace(e, "/etc/ticketing/", dir+"/", 1)
+			cmd.Env = append(cmd.Env, strings.Replace(e, stateDir, dir+"/state", 1))
+		}
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%v: %v: %s", example, err, out)
+		}
 	}
 	const drain = 10 * time.Second // of DRAIN_TIMEOUT, by default
 	if stop := time.Duration(u.number(t, "TimeoutStopSec")) * time.Second; stop < 2*drain {
