@@ -277,8 +277,8 @@ func (s wholeSeconds) whole() time.Duration {
 }
 
 type benchCompareCmd struct {
-	A string `arg:"" help:"A result, the one that is compared with."`
-	B string `arg:"" help:"Another result."`
+	A string `arg:"" name:"a.json" help:"A result, the one that is compared with."`
+	B string `arg:"" name:"b.json" help:"Another result."`
 }
 
 // Run prints both results side by side.

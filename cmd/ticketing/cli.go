@@ -95,13 +95,25 @@ func (p *process) run(ctx context.Context, args []string) error {
 	return chosen.Run(p)
 }
 
-// plain takes a setting's own words out of kong's wrapping.
+// plain takes a setting's own words out of kong's wrapping, and where a command
+// or an argument is missing adds where to look: kong names the first few.
 func plain(err error) error {
 	var setting *settingError
-	if errors.As(err, &setting) {
+	var usage *kong.ParseError
+	switch {
+	case errors.As(err, &setting):
 		return settingFailed(setting)
+	case !errors.As(err, &usage) || !strings.HasPrefix(err.Error(), "expected "):
+		return err
 	}
-	return err
+	node := usage.Context.Selected()
+	if node == nil {
+		node = usage.Context.Model.Node
+	}
+	if len(node.Children) > 0 {
+		return fmt.Errorf("%w; %s --help lists them", err, node.FullPath())
+	}
+	return fmt.Errorf("%w; usage: ticketing %s", err, node.Summary())
 }
 
 // helpText is a flag's line in --help: meaning, default, what is allowed, and
