@@ -3,6 +3,7 @@ package loop
 import (
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 
 	"ticketing/codec"
@@ -11,16 +12,16 @@ import (
 // stall keeps a loop, and its shard, busy until the returned func is called.
 func stall(t testing.TB, l *loop) (goOn func()) {
 	t.Helper()
+	return keep(t, l, func() { l.own() })
+}
+
+// keep has a loop run first and then nothing until the returned func is called.
+func keep(t testing.TB, l *loop, first func()) (goOn func()) {
+	t.Helper()
 	entered, leave := make(chan struct{}), make(chan struct{})
-	l.command(func() { l.own(); close(entered); <-leave })
+	l.command(func() { first(); close(entered); <-leave })
 	<-entered
-	done := false
-	goOn = func() {
-		if !done {
-			done = true
-			close(leave)
-		}
-	}
+	goOn = sync.OnceFunc(func() { close(leave) })
 	t.Cleanup(goOn)
 	return goOn
 }

@@ -12,18 +12,7 @@ import (
 // shard free, as it is in a loop that sleeps or writes.
 func idle(t testing.TB, l *loop) (goOn func()) {
 	t.Helper()
-	entered, leave := make(chan struct{}), make(chan struct{})
-	l.command(func() { l.letGo(); close(entered); <-leave })
-	<-entered
-	done := false
-	goOn = func() {
-		if !done {
-			done = true
-			close(leave)
-		}
-	}
-	t.Cleanup(goOn)
-	return goOn
+	return keep(t, l, l.letGo)
 }
 
 // A shard that is free is served by the loop that asks: its own loop need not run.
