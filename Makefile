@@ -48,8 +48,8 @@ vet: ## gofmt, go vet and staticcheck, of debug builds too
 	go tool staticcheck ./...
 	go tool staticcheck -tags debug $(DEBUG)
 
-race: ## all tests but e2e, and fuzz seeds, with the race detector
-	go test -vet=off -race $$(go list ./... | grep -v /e2e$$)
+race: ## all tests but e2e, and fuzz seeds, with the race detector; many packages mostly wait, so four at a time
+	go test -vet=off -race -p 4 $$(go list ./... | grep -v /e2e$$)
 
 e2e: ## the black-box tests, with nothing beside them, for they judge times
 	go test -vet=off -race ./internal/e2e
