@@ -19,7 +19,7 @@ DEBIAN := chromium:chromium sqlite3:sqlite3 pg_lsclusters:postgresql nft:nftable
 # with tests that count allocations, which the race detector changes.
 packages = $(addprefix ./,$(sort $(dir $(shell grep -rlE --include='*.go' '$(1)' . | sed 's|^\./||'))))
 DEBUG   = $(call packages,^//go:build debug$$)
-ALLOCS  = $(shell grep -rlE --include='*_test.go' 'AllocsPerRun|Mallocs' .)
+ALLOCS  = $(shell grep -rlE --include='*_test.go' 'AllocsPerRun|[mM]allocs' .)
 BENCHES = $(call packages,^func Benchmark)
 
 .NOTPARALLEL:

@@ -73,7 +73,7 @@ func TestNewcomerJoinsAndAnotherLeaves(t *testing.T) {
 	n := r.leader()
 	n.grant(t, "a")
 	cfg := r.cfgs["n1"]
-	cfg.Node, cfg.Join, cfg.Dir, cfg.Client, cfg.Listen = "n4", true, t.TempDir(), "client-n4:1", freeAddr(t)
+	cfg.Node, cfg.Join, cfg.Dir, cfg.Client, cfg.Listen = "n4", true, t.TempDir(), "client-n4:1", FreeAddr(t)
 	r.cfgs["n4"] = cfg
 	r.start("n4")
 	if err := n.AddMember(t.Context(), "n4", cfg.Listen, cfg.Client); err != nil {

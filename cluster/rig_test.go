@@ -86,7 +86,8 @@ type running struct {
 	stop func() error
 }
 
-func freeAddr(t *testing.T) string {
+// FreeAddr returns an address that nobody listens on at the moment.
+func FreeAddr(t *testing.T) string {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -108,7 +109,7 @@ func newRig(t *testing.T, n int, change ...func(*Config)) *rig {
 	r := &rig{t: t, cfgs: map[string]Config{}, nodes: map[string]*running{}}
 	var peers []Peer
 	for i := 1; i <= n; i++ {
-		peers = append(peers, Peer{fmt.Sprint("n", i), freeAddr(t)})
+		peers = append(peers, Peer{fmt.Sprint("n", i), FreeAddr(t)})
 	}
 	for _, p := range peers {
 		cfg := Config{Node: p.Name, Cluster: "test", Peers: peers, Client: "client-" + p.Name + ":1",

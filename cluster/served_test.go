@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -33,23 +32,13 @@ type late struct{ node atomic.Pointer[cluster.Node] }
 
 func (l *late) Submit(t shard.Turn) { l.node.Load().Submit(t) }
 
-func freePort(t *testing.T) string {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	return ln.Addr().String()
-}
-
 func startSites(t *testing.T, n, loops int) []*site {
 	t.Helper()
 	var sites []*site
 	var peers []cluster.Peer
 	for i := range n {
-		s := &site{name: fmt.Sprint("n", i+1), addr: freePort(t)}
-		peers = append(peers, cluster.Peer{Name: s.name, Addr: freePort(t)})
+		s := &site{name: fmt.Sprint("n", i+1), addr: cluster.FreeAddr(t)}
+		peers = append(peers, cluster.Peer{Name: s.name, Addr: cluster.FreeAddr(t)})
 		sites = append(sites, s)
 	}
 	for _, s := range sites {

@@ -2,7 +2,6 @@ package deploy
 
 import (
 	"bufio"
-	"bytes"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -11,10 +10,11 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"ticketing/internal/transcript"
 )
 
 // patience bounds every wait for something that must happen.
@@ -25,33 +25,15 @@ type node struct {
 	t             testing.TB
 	cmd           *exec.Cmd
 	client, admin string // addresses it printed
-	log           *lines
+	log           *transcript.Buffer
 	ended         chan struct{}
-}
-
-// lines gathers what a process writes.
-type lines struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 // start runs cmd, which must become a server, and waits for its addresses. It is
 // killed when the test is over.
 func start(t testing.TB, cmd *exec.Cmd) (*node, error) {
 	t.Helper()
-	n := &node{t: t, cmd: cmd, log: &lines{}, ended: make(chan struct{})}
+	n := &node{t: t, cmd: cmd, log: &transcript.Buffer{}, ended: make(chan struct{})}
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}

@@ -79,6 +79,22 @@ func (d *driver) exchange(t testing.TB, op codec.Op) {
 	}
 }
 
+// mallocs is how many allocations the process makes in a round of f, once the
+// buffers have their sizes.
+func mallocs(f func()) float64 {
+	const rounds = 500
+	for range rounds {
+		f()
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range rounds {
+		f()
+	}
+	runtime.ReadMemStats(&after)
+	return float64(after.Mallocs-before.Mallocs) / rounds
+}
+
 // Steady state allocates nothing, neither on one loop nor between two. The
 // client shares the process and allocates nothing either.
 func TestSteadyStateAllocatesNothing(t *testing.T) {
@@ -89,17 +105,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 		t.Run(fmt.Sprint(loops), func(t *testing.T) {
 			srv := startServer(t, func(c *Config) { c.Loops = loops })
 			d := newDriver(t, srv, 64)
-			const rounds = 500
-			for range rounds {
-				d.pairs(t)
-			}
-			var before, after runtime.MemStats
-			runtime.ReadMemStats(&before)
-			for range rounds {
-				d.pairs(t)
-			}
-			runtime.ReadMemStats(&after)
-			if n := float64(after.Mallocs-before.Mallocs) / (rounds * 64); n > 0.01 {
+			if n := mallocs(func() { d.pairs(t) }) / 64; n > 0.01 {
 				t.Errorf("%.3f allocations a pair", n)
 			}
 		})
@@ -114,18 +120,8 @@ func TestTLSSteadyStateAllocations(t *testing.T) {
 	}
 	srv := startServer(t, func(c *Config) { c.Loops, c.TLS = 1, serverTLS(t) })
 	d := newDriverOn(dial(t, srv).Conn, 64)
-	const rounds = 500
-	for range rounds {
-		d.pairs(t)
-	}
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	for range rounds {
-		d.pairs(t)
-	}
-	runtime.ReadMemStats(&after)
 	// Four records: 64 requests in each of two, and their answers.
-	if n := float64(after.Mallocs-before.Mallocs) / rounds; n > 8.5 {
+	if n := mallocs(func() { d.pairs(t) }); n > 8.5 {
 		t.Errorf("%.2f allocations for 64 pairs", n)
 	}
 }
@@ -167,17 +163,7 @@ func TestHandOverAllocatesNothing(t *testing.T) {
 					grant(d[1])
 				}
 			}
-			const rounds = 300
-			for range rounds {
-				round()
-			}
-			var before, after runtime.MemStats
-			runtime.ReadMemStats(&before)
-			for range rounds {
-				round()
-			}
-			runtime.ReadMemStats(&after)
-			if n := float64(after.Mallocs-before.Mallocs) / (2 * rounds); n > 0.02 {
+			if n := mallocs(round) / 2; n > 0.02 {
 				t.Errorf("%.3f allocations a hand-over", n)
 			}
 		})

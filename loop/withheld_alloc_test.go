@@ -31,17 +31,7 @@ func TestWithheldAllocatesNothing(t *testing.T) {
 		t.Run(fmt.Sprint(loops), func(t *testing.T) {
 			srv := startInstant(t, loops)
 			d := newDriver(t, srv, 64)
-			const rounds = 500
-			for range rounds {
-				d.pairs(t)
-			}
-			var before, after runtime.MemStats
-			runtime.ReadMemStats(&before)
-			for range rounds {
-				d.pairs(t)
-			}
-			runtime.ReadMemStats(&after)
-			if n := float64(after.Mallocs-before.Mallocs) / (rounds * 64); n > 0.01 {
+			if n := mallocs(func() { d.pairs(t) }) / 64; n > 0.01 {
 				t.Errorf("%.3f allocations a pair", n)
 			}
 		})

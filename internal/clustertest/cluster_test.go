@@ -13,13 +13,14 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"ticketing/client"
 	"ticketing/internal/admin"
+
+	"ticketing/internal/transcript"
 )
 
 const (
@@ -47,7 +48,7 @@ type node struct {
 	name   string
 	host   string
 	cmd    *exec.Cmd
-	stderr *lines
+	stderr *transcript.Buffer
 	ended  chan struct{}
 }
 
@@ -89,7 +90,7 @@ func (n *node) start(more ...string) *node {
 		"CLUSTER_NODE_ID=" + n.name, "CLUSTER_PEERS=" + n.c.peers, "CLUSTER_DATA_DIR=" + n.data(),
 	}, n.c.env, more)
 	n.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	n.stderr = &lines{}
+	n.stderr = &transcript.Buffer{}
 	n.cmd.Stderr = n.stderr
 	n.ended = make(chan struct{})
 	if err := n.cmd.Start(); err != nil {
@@ -337,22 +338,4 @@ func (r *raw) frame(n int) string {
 		r.t.Fatal(err)
 	}
 	return string(b)
-}
-
-// lines is what a process writes.
-type lines struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }

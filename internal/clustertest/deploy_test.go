@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"ticketing/internal/transcript"
 )
 
 const localScript = "../../deploy/cluster/local.sh"
@@ -29,7 +31,7 @@ func TestQuickStart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	errs := &lines{}
+	errs := &transcript.Buffer{}
 	cmd.Stderr = errs
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -70,7 +72,7 @@ func TestQuickStart(t *testing.T) {
 	again := exec.Command(localScript, "n2")
 	again.Env = env
 	again.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	log := &lines{}
+	log := &transcript.Buffer{}
 	again.Stderr = log
 	if err := again.Start(); err != nil {
 		t.Fatal(err)

@@ -2,17 +2,17 @@ package e2e
 
 import (
 	"bufio"
-	"bytes"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
+
+	"ticketing/internal/transcript"
 )
 
 // server is one running process of the server.
@@ -21,31 +21,13 @@ type server struct {
 	cmd    *exec.Cmd
 	addr   string // client address
 	admin  string // admin address, empty when it is off
-	stderr *logBuffer
+	stderr *transcript.Buffer
 	exited chan struct{} // closed when the process has ended
 	paced  []*peer       // see pace
 	loops  int
 
 	starved *starvation  // nil unless it is watched
 	latest  atomic.Int64 // greatest lateness of an answer, in ns
-}
-
-// logBuffer keeps what a process writes.
-type logBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *logBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *logBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 // onLoops runs f against a fresh server with one loop and one with four.
@@ -111,7 +93,7 @@ func start(t testing.TB, env ...string) *server {
 
 func startCommand(t testing.TB, cmd *exec.Cmd) *server {
 	t.Helper()
-	s := &server{t: t, cmd: cmd, stderr: &logBuffer{}, exited: make(chan struct{}), loops: 1}
+	s := &server{t: t, cmd: cmd, stderr: &transcript.Buffer{}, exited: make(chan struct{}), loops: 1}
 	out, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)

@@ -19,6 +19,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"ticketing/internal/transcript"
 )
 
 // certified is a certificate for 127.0.0.1 that vouches for itself, in files.
@@ -66,7 +68,7 @@ type tool struct {
 	t   *testing.T
 	cmd *exec.Cmd
 	in  io.WriteCloser
-	out *logBuffer
+	out *transcript.Buffer
 }
 
 // newTool starts a tool, which ends with the test.
@@ -76,7 +78,7 @@ func newTool(t *testing.T, name string, args ...string) *tool {
 	if err != nil {
 		t.Skipf("%s is not installed", name)
 	}
-	c := &tool{t: t, cmd: exec.Command(path, args...), out: &logBuffer{}}
+	c := &tool{t: t, cmd: exec.Command(path, args...), out: &transcript.Buffer{}}
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	c.cmd.Stdout, c.cmd.Stderr = c.out, c.out
 	if c.in, err = c.cmd.StdinPipe(); err == nil {

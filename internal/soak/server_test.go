@@ -2,7 +2,6 @@ package soak
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -15,7 +14,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -24,6 +22,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	_ "ticketing/internal/admin" // of the server, as is all it imports: when it changes, the result is not taken from the cache
+
+	"ticketing/internal/transcript"
 )
 
 // server is the process under load.
@@ -32,30 +32,12 @@ type server struct {
 	authority   *authority // nil: no TLS
 	cmd         *exec.Cmd
 	addr, admin string
-	log         logBuffer
+	log         transcript.Buffer
 	ctx         context.Context // done when the load ends
 	exited      chan struct{}
 	loaded      atomic.Bool  // the verified load has its connections
 	shortages   atomic.Int64 // of descriptors, so far
 	shortUntil  atomic.Int64 // when there were descriptors again, UnixNano
-}
-
-// logBuffer keeps what a process logs.
-type logBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *logBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *logBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 // build builds the program.
