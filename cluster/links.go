@@ -200,7 +200,7 @@ func (l *links) link(m state.Member) {
 	case p == nil:
 		p = &peer{}
 		l.known[m.ID] = p
-		l.rt.AddPeer(types.ID(m.ID), []string{target})
+		l.dial(m.ID, target)
 	case p.url != target:
 		l.rt.UpdatePeer(types.ID(m.ID), []string{target})
 	}
@@ -211,7 +211,18 @@ func (l *links) link(m state.Member) {
 // hang.
 func (l *links) renew(p *peer) {
 	l.rt.RemovePeer(types.ID(p.member.ID))
-	l.rt.AddPeer(types.ID(p.member.ID), []string{p.url})
+	l.dial(p.member.ID, p.url)
+}
+
+// dial begins the connections to a node. What was to go to it before is lost, and
+// rafthttp tells nobody: neither of what had no connection to go by, nor of what
+// still waited for one that was removed. So raft is told here; a snapshot that it
+// believes to be under way would keep it from sending anything else for ever.
+func (l *links) dial(id uint64, url string) {
+	l.rt.AddPeer(types.ID(id), []string{url})
+	r := (*receiver)(l.node)
+	r.ReportUnreachable(id)
+	r.ReportSnapshot(id, raft.SnapshotFailure)
 }
 
 func (l *links) stop() {

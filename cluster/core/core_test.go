@@ -151,7 +151,7 @@ func (w *net) elect2(t *testing.T, id uint64) {
 			return
 		}
 		for other, n := range w.nodes {
-			if !w.cut[other] && n.Role() == Leading {
+			if other != id && !w.cut[other] && n.Role() == Leading {
 				if err := n.Transfer(id); err != nil {
 					t.Fatal(err)
 				}

@@ -60,6 +60,7 @@ type net struct {
 	t     *testing.T
 	nodes map[uint64]*node
 	cut   map[uint64]bool
+	lost  func(*raftpb.Message) bool // nil: nothing is lost without a word
 	boots uint64
 }
 
@@ -104,7 +105,7 @@ func (w *net) send(from uint64, messages []*raftpb.Message) {
 	w.t.Helper()
 	for _, m := range messages {
 		to := w.nodes[m.GetTo()]
-		if to == nil || w.cut[from] || w.cut[m.GetTo()] {
+		if to == nil || w.cut[from] || w.cut[m.GetTo()] || w.lost != nil && w.lost(m) {
 			continue
 		}
 		_ = to.Step(m) // what is ignored is as good as lost
